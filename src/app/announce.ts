@@ -46,7 +46,7 @@ export function announce({ settings, log, secretKey, output, looks, place }: Sta
       hint: "set the option to true to refuse them; larder does not sign them",
     });
   }
-  // Last: a line would part the banner from the marks of the upstreams.
+  // Printed last, so that no log line parts the banner from the marks of the upstreams.
   if (settings["log-format"] === "pretty") {
     const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
     void showBanner(output, looks, { ...shown, publicKeys: keys.map(({ text }) => text) });

@@ -238,7 +238,7 @@ function buildCache(
     ...{ pool, lastAnswers, downloads, inFlight, sends, space },
     ...{ kept, negative, absentDocuments, verifier },
     prepareWorkers() {
-      // Some 30 MB, for nothing: the first upload starts the one that it needs.
+      // Without upstreams the Workers would waste 30 MB. The first upload starts its own.
       if (pool.isEmpty) return;
       fetcher.prepare();
       // Starting a Worker stops this thread for some 25 ms. Requests have their turn in between.

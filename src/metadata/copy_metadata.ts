@@ -199,7 +199,7 @@ export class MetadataCopy {
     ];
   }
 
-  /** The sources that the new database has not, or has elsewhere. */
+  /** Sources that the new database lacks, or has with another location. */
   async #sources({ name: narName }: NarRecord): Promise<readonly Change[]> {
     const { from, to } = this.#deps;
     const [sources, there] = await Promise.all([from.sourcesOf(narName), to.sourcesOf(narName)]);

@@ -6,7 +6,7 @@ const METHOD_REGEXP = /^[A-Z]{3,16}(?= )/;
 /** A request that the server refuses by itself. */
 export interface RefusedRequest {
   readonly status: number;
-  /** One of few, for the log, such as "bare line feed". */
+  /** A reason from a closed set, for the log, such as "bare line feed". */
   readonly reason: string;
   /** The method, where the head is incomplete. */
   readonly method: string | undefined;
@@ -20,7 +20,7 @@ export interface RefusedRequest {
 export class Refusal extends Failure {
   readonly status: number;
 
-  /** One of few, for the log, such as "bare line feed". */
+  /** A reason from a closed set, for the log, such as "bare line feed". */
   readonly reason: string;
 
   /** The method, if the server could read it. */

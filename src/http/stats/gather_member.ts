@@ -16,7 +16,7 @@ export interface MemberFigureSources extends Pick<StatsSources, "metrics" | "ups
   };
 }
 
-/** Tells how this member does. Reads memory, and the names of running downloads. */
+/** Collects this member's figures, from memory and the names of running downloads. */
 export class MemberGatherer {
   readonly #sources: MemberFigureSources;
   #requestsBefore = 0;

@@ -114,7 +114,10 @@ function spaceFaults({ pinned_bytes, limit_bytes, disk_free_bytes }: SizeStats):
   return faults;
 }
 
-/** The upstreams' own figures say which fail. Their other warnings need no act, and have no end. */
+/**
+ * The upstreams' own figures say which fail. Nobody can act on their other warnings, and no message
+ * ends them.
+ */
 function isFault(problem: Problem, atMs: number): boolean {
   if (!isPresent(problem, atMs)) return false;
   const { level, message, facts } = problem;

@@ -19,7 +19,7 @@ const UNKNOWN_KEY = "give a key of that store with --cache-storage-s3-access-key
 const HINTS: Readonly<Record<string, string>> = {
   NoSuchBucket: "make the bucket, or give another with --cache-storage-s3-bucket",
   InvalidAccessKeyId: UNKNOWN_KEY,
-  // versitygw says it so.
+  // The error code of versitygw.
   XAdminUserNotFound: UNKNOWN_KEY,
   SignatureDoesNotMatch: "give the key's secret with --cache-storage-s3-secret-access-key",
   AccessDenied: "allow the key to list the bucket, and to read, write and delete below nar/",

@@ -5,7 +5,7 @@ import { discard } from "./discard.ts";
 
 type FailedReading = Extract<DocumentReading, { kind: "failed" }>;
 
-/** Reads the response to a request whose document it is not, and discards its body. */
+/** Reads the status of a response without a usable document, and discards its body. */
 export async function readRefusal(
   response: Response,
 ): Promise<FailedReading | Extract<DocumentReading, { kind: "absent" }>> {
