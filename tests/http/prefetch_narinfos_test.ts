@@ -34,7 +34,7 @@ Deno.test("prefetch: after one miss the narinfos of the whole closure are here",
   assert.deepEqual([counted("miss"), counted("prefetched"), counted("hit")], [1, 19, 19]);
 });
 
-Deno.test("prefetch: HEAD of a narinfo fetches narinfos ahead, and no NAR", async () => {
+Deno.test("prefetch: HEAD of a narinfo prefetches narinfos, and no NAR", async () => {
   const objects = chain(3);
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await prefetchingCache({ upstreams: [upstream] });
@@ -167,7 +167,7 @@ Deno.test("prefetch: failures leave the log and the upstream's health alone", as
   assert.equal(results[of("nar", "failed")], 1);
 });
 
-Deno.test("prefetch: nothing is fetched ahead where it is turned off", async () => {
+Deno.test("prefetch: nothing is prefetched where it is turned off", async () => {
   const objects = chain(5);
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });

@@ -152,7 +152,7 @@ Deno.test("prefetch: NARs requested after all narinfos are mostly prefetched", a
   assert.ok((nars[of("nar", "prefetched")] ?? 0) > 0.9 * objects.length, JSON.stringify(nars));
 });
 
-Deno.test("prefetch: a NAR that failed ahead is fetched for the client that wants it", async () => {
+Deno.test("prefetch: a NAR that failed is fetched for the client that wants it", async () => {
   const object = makeStoreObject({ name: "small" });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await prefetchingCache({ upstreams: [upstream] });
