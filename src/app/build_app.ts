@@ -2,7 +2,6 @@ import { allInFlight } from "../cache/download/download_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { namedLog } from "../cache/named_log.ts";
-import { Sends } from "../cache/kept/sends.ts";
 import { NegativeCache } from "../cache/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
@@ -209,7 +208,6 @@ function buildCache(
   const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer }), verifier };
   const touches = resources.use(new Touches({ metadata, nowMs, log }));
   const reads = new ActiveReads();
-  const sends = new Sends();
   const space = buildSpace(parts, { reads, touches });
   const logging = { pool, demotions, log, metrics, record: paths };
   const attempts = { candidates, logging, ...patience };
@@ -235,7 +233,7 @@ function buildCache(
   const { narinfos, prefetch } = buildNarinfos(parts, shared);
   const kept = buildKeptNars(parts, { downloads, space });
   return {
-    ...{ pool, lastAnswers, downloads, inFlight, sends, space },
+    ...{ pool, lastAnswers, downloads, inFlight, space },
     ...{ kept, negative, absentDocuments, verifier },
     prepareWorkers() {
       // Without upstreams the Workers would waste 30 MB. The first upload starts its own.
@@ -250,7 +248,7 @@ function buildCache(
     ...{ narinfos, prefetch },
     ...buildNars(parts, {
       ...{ upstreams, attempts, transfers, verifier, downloads, kept },
-      watchers: { touches, reads, sends, prefetch: prefetch ?? NO_PREFETCH },
+      watchers: { touches, reads, prefetch: prefetch ?? NO_PREFETCH },
     }),
     documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, touches }),
   };

@@ -4,7 +4,6 @@ import type { InFlight } from "../cache/download/download_progress.ts";
 import type { Downloads } from "../cache/download/downloads.ts";
 import { Explainer } from "../cache/explain/explainer.ts";
 import type { PathRecord } from "../cache/nar/path_record.ts";
-import type { Sends } from "../cache/kept/sends.ts";
 import type { NegativeCache } from "../cache/negative_cache.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import { Page } from "../http/page/page.ts";
@@ -17,6 +16,7 @@ import { type MemberFigureSources, MemberGatherer } from "../http/stats/gather_m
 import { MemberReports } from "../http/stats/member_reports.ts";
 import { gatherStats, type StatsQuery } from "../http/stats/gather_stats.ts";
 import type { HistoryReader } from "../history/history.ts";
+import type { ActiveReads } from "../space/active_reads.ts";
 import type { Space } from "../space/space.ts";
 import type { NameFinder } from "../metadata/name_finder.ts";
 import type { NarName } from "../nix/nar_name.ts";
@@ -35,7 +35,7 @@ export interface PageSubjects {
     readonly inFlight: InFlight;
     readonly uploads: InFlight;
     readonly downloads: Pick<Downloads, "backlog">;
-    readonly sends: Pick<Sends, "count" | "list">;
+    readonly reads: Pick<ActiveReads, "sendCount" | "sends">;
   };
   readonly storage: {
     readonly space: Pick<Space, "budget">;
@@ -66,7 +66,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { identity: { secretKey, usesTls }, upstream: { trustedKeys } } = parts;
   const { upstreams, history, isDraining, paths: { names: known, negative, record } } = subjects;
   const { space: { budget }, disk, closures } = subjects.storage;
-  const { inFlight, uploads, downloads, sends } = subjects.transfers;
+  const { inFlight, uploads, downloads, reads } = subjects.transfers;
   const pins = new PinWatch({ metadata, nowMs, log, closures });
   const publicKey = secretKey?.publicKey.text;
   const shared = {
@@ -79,7 +79,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     },
     ...{ metrics, upstreams },
     transfers: {
-      ...{ downloads: inFlight, uploads, sends },
+      ...{ downloads: inFlight, uploads, reads },
       backlog: () => downloads.backlog(),
       nameOf: async (narName: NarName) => await known.of(narName),
     },

@@ -7,7 +7,6 @@ import { type Download, type DownloadReader, KeptElsewhere, NotKept } from "./do
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { NarPart } from "./fetch/nar_sink.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
-import type { Sends } from "./kept/sends.ts";
 import { openStored } from "./kept/stored_answer.ts";
 import {
   type CacheResult,
@@ -41,7 +40,6 @@ export interface NarServerDeps {
     readonly touches: Pick<Touches, "nar">;
     readonly prefetch: NarPrefetch;
     readonly reads: ActiveReads;
-    readonly sends: Pick<Sends, "begin">;
   };
   /** Files that no narinfo names. */
   readonly debuginfoNars: Pick<DebuginfoNarServer, "open" | "stat" | "isNamed">;

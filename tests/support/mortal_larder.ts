@@ -3,7 +3,6 @@ import { Downloads } from "../../src/cache/download/downloads.ts";
 import { PassThroughTransfers } from "../../src/cache/pass_through/pass_through_transfers.ts";
 import { SinkFetcher } from "../../src/cache/fetch/sink_fetcher.ts";
 import { KeptNars } from "../../src/cache/kept/kept_nars.ts";
-import { Sends } from "../../src/cache/kept/sends.ts";
 import { NegativeCache } from "../../src/cache/negative_cache.ts";
 import { createSigner } from "../../src/cache/own_signature.ts";
 import { Remover } from "../../src/cache/remove.ts";
@@ -233,7 +232,7 @@ export class RunningLarder {
     const debuginfoNars = NO_DEBUGINFO_NARS;
     this.nars = new NarServer({
       ...{ kept, downloads, passThrough, debuginfoNars, sizes },
-      watchers: { touches, reads, sends: new Sends(), prefetch: NO_PREFETCH },
+      watchers: { touches, reads, prefetch: NO_PREFETCH },
     });
   }
 

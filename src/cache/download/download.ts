@@ -14,7 +14,7 @@ import {
 } from "../fetch/download_state.ts";
 import type { NarPart } from "../fetch/nar_sink.ts";
 import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
-import { ClientAddresses } from "./client_addresses.ts";
+import { ClientAddresses } from "../../base/client_addresses.ts";
 import type { GrowingFile } from "./growing_file.ts";
 import { GrowingSource } from "./growing_source.ts";
 

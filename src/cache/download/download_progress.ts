@@ -1,6 +1,6 @@
 import type { RecentRate } from "../../base/recent_rate.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import type { ListedClients } from "./client_addresses.ts";
+import type { ListedClients } from "../../base/client_addresses.ts";
 import type { Download } from "./download.ts";
 
 /** The progress of one NAR file in flight. */

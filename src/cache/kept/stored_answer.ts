@@ -4,7 +4,6 @@ import type { ActiveReads } from "../../space/active_reads.ts";
 import type { Requester } from "../nar/requester.ts";
 import { type NarAnswer, STORED_WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
 import type { KeptNars, OpenKeptFile } from "./kept_nars.ts";
-import type { Sends } from "./sends.ts";
 
 /** The time in which another server must open a file. It needs milliseconds. */
 const HAND_OVER_MS = 10_000;
@@ -12,31 +11,27 @@ const HAND_OVER_MS = 10_000;
 export interface StoredAnswerDeps {
   readonly kept: Pick<KeptNars, "open">;
   readonly reads: ActiveReads;
-  /** Default: the files that leave are not listed. */
-  readonly sends?: Pick<Sends, "begin">;
 }
 
 /** The answer from the kept file of a NAR; `undefined` without one. */
 export async function openStored(
-  { kept, reads, sends }: StoredAnswerDeps,
+  { kept, reads }: StoredAnswerDeps,
   nar: NarRecord,
   { requestId, client }: Requester,
 ): Promise<NarAnswer | undefined> {
   const file = await kept.open(nar, requestId, client);
-  const sent = () => sends?.begin(nar.name, client.peer);
-  return file && storedAnswer(nar.name, file, { reads, sent });
+  return file && storedAnswer(nar.name, file, { reads, address: client.peer });
 }
 
-interface StoredAnswerWatch {
+interface StoredAnswerReader {
   readonly reads: ActiveReads;
-  /** Called as a file begins to leave; its result, once it has. */
-  readonly sent: () => (() => void) | undefined;
+  readonly address: string | undefined;
 }
 
 function storedAnswer(
   narName: NarName,
   { kept, stored }: OpenKeptFile,
-  { reads, sent }: StoredAnswerWatch,
+  { reads, address }: StoredAnswerReader,
 ): NarAnswer {
   const { fileSize } = stored;
   let leave: (() => void) | undefined;
@@ -51,10 +46,7 @@ function storedAnswer(
     },
     async read(start, end = fileSize, options) {
       const body = stored.read(start, end, options);
-      const held = new DisposableStack();
-      held.defer(reads.begin(narName));
-      held.defer(sent() ?? (() => {}));
-      leave = () => held.dispose();
+      leave = reads.beginSend(narName, address);
       return body;
     },
     handOver: stored.isInMemory ? undefined : async () => {

@@ -1,5 +1,5 @@
 import type { NarName } from "../../nix/nar_name.ts";
-import { ClientAddresses } from "../download/client_addresses.ts";
+import { ClientAddresses } from "../../base/client_addresses.ts";
 import { type DownloadProgress, type InFlight, progressOf } from "../download/download_progress.ts";
 import { knownFileSize } from "../fetch/download_state.ts";
 import type { ClientSink } from "./client_sink.ts";

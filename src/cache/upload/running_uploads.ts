@@ -1,6 +1,6 @@
 import { RecentRate } from "../../base/recent_rate.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import { ClientAddresses } from "../download/client_addresses.ts";
+import { ClientAddresses } from "../../base/client_addresses.ts";
 import type { DownloadProgress, InFlight } from "../download/download_progress.ts";
 
 export interface RunningUploadParts {

@@ -1,9 +1,9 @@
 import type { DownloadProgress, InFlight } from "../../cache/download/download_progress.ts";
 import type { VerificationBacklog } from "../../cache/download/downloads.ts";
-import type { Sends } from "../../cache/kept/sends.ts";
 import type { HistoryReader } from "../../history/history.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { PinWatch } from "../../pins/pin_watch.ts";
+import type { ActiveReads } from "../../space/active_reads.ts";
 import type { SpaceBudget } from "../../space/space_budget.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts";
@@ -60,7 +60,7 @@ export interface StatsSources {
     readonly downloads: InFlight;
     readonly uploads: InFlight;
     readonly backlog: () => VerificationBacklog;
-    readonly sends: Pick<Sends, "count" | "list">;
+    readonly reads: Pick<ActiveReads, "sendCount" | "sends">;
     /** Name of a store path with this NAR. Never rejects. */
     readonly nameOf: (narName: NarName) => Promise<string | undefined>;
   };
@@ -224,16 +224,16 @@ function secondsLeft({ receivedBytes, fileSize, bytesPerSecond }: DownloadProgre
   return Math.ceil(Math.max(0, fileSize - receivedBytes) / bytesPerSecond);
 }
 
-async function sendStats({ sends, nameOf }: StatsSources["transfers"]): Promise<SendsStats> {
+async function sendStats({ reads, nameOf }: StatsSources["transfers"]): Promise<SendsStats> {
   const under_way = await Promise.all(
-    sends.list(TRANSFERS_MAX).map(async ({ narName, clients }) => ({
+    reads.sends(TRANSFERS_MAX).map(async ({ narName, clients }) => ({
       nar: narName,
       name: await nameOf(narName) ?? null,
       client_count: clients.count,
       clients: clients.addresses,
     })),
   );
-  return { count: sends.count, under_way };
+  return { count: reads.sendCount, under_way };
 }
 
 async function pinStats({ pins }: StatsSources["storage"]): Promise<PinStats | null> {
