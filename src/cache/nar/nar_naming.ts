@@ -54,7 +54,9 @@ export function narUrlOf(name: NarName): string {
 }
 
 /** The NAR file's size by its narinfo; uncompressed, it is the NAR's. */
-export function announcedFileSize(nar: NarRow): number | undefined {
+export function announcedFileSize(
+  nar: Pick<NarRow, "fileSize" | "compression" | "narSize">,
+): number | undefined {
   return nar.fileSize ?? (nar.compression === "none" ? nar.narSize : undefined);
 }
 

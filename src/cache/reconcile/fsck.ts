@@ -12,6 +12,7 @@ import type { NarName } from "../../nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
 import type { ListedNar, NarStore, StoredNar } from "../../storage/nar_store.ts";
+import { checkFile, checkNar, Mismatch } from "../verify/check_nar.ts";
 import { measureBytes } from "../verify/measure_nar.ts";
 import { findLost, isStray } from "./check_difference.ts";
 import { compareShard, SHARDS } from "./compare_shard.ts";
@@ -190,8 +191,13 @@ async function wrongContent(
   const { compression, narSize } = nar;
   const bytes = stored.read(0, stored.fileSize).pipeThrough(hashing);
   const measure = await measureBytes(bytes, { compression, narSizeMax: narSize });
-  if (measure.kind === "undecodable") return `it cannot be decompressed: ${measure.detail}`;
-  if (sha256FromDigest(hash.digest()) !== kept.fileHash) return "its file hash is wrong";
-  const isRight = measure.narSize === narSize && sha256FromDigest(measure.digest) === nar.narHash;
-  return isRight ? undefined : "its NAR hash is wrong";
+  try {
+    checkNar(nar, measure);
+    const fileHash = sha256FromDigest(hash.digest());
+    checkFile({ ...nar, ...kept }, { fileHash, fileSize: stored.fileSize });
+  } catch (error) {
+    if (error instanceof Mismatch) return error.message;
+    throw error;
+  }
+  return undefined;
 }

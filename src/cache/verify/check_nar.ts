@@ -13,9 +13,14 @@ export class Mismatch extends Error {
   }
 }
 
+/** The known facts of a NAR file. */
+type FileFacts = Pick<NarRow, "compression" | "narSize" | "fileSize"> & {
+  readonly fileHash?: Sha256;
+};
+
 /** Throws a Mismatch where the file is not the announced one. */
 export function checkFile(
-  nar: NarRow,
+  nar: FileFacts,
   { fileHash, fileSize }: { readonly fileHash: string; readonly fileSize: number },
 ): void {
   const expected = announcedFileSize(nar);
