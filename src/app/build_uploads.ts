@@ -74,12 +74,12 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   });
   const ifAllowed = <Uploads>(uploads: Uploads) =>
     parts.writes.uploads.allowed ? uploads : undefined;
-  const deps = { stored, allowance, metrics, log, closed: trust.closed };
+  const deps = { stored, handling: { metrics, log, closed: trust.closed } };
   return {
     inFlight: narUploads.running,
     routes: [
       nixCacheInfoRoute(identity.priority, "/upload"),
-      uploadNarinfoRoute({ ...deps, uploads: ifAllowed(narinfoUploads) }),
+      uploadNarinfoRoute({ ...deps, allowance, uploads: ifAllowed(narinfoUploads) }),
       uploadNarRoute({ ...deps, uploads: ifAllowed(narUploads) }),
       ...uploadDocumentRoutes({ ...deps, uploads: ifAllowed(documentUploads) }),
     ],

@@ -103,7 +103,8 @@ function startRetention({ stores, app, schedule, retentionMs, log }: ChoresDeps)
   }
   const protect = () => app.space.refresh();
   const { metadata, nowMs } = stores;
-  const deps = { ...app, metadata, protect, retentionMs, nowMs, log };
+  const { reads, touches } = app;
+  const deps = { metadata, reads, touches, protect, retentionMs, nowMs, log };
   const retention = new MetadataRetention(deps);
   const run = () => void retention.run();
   const timers = schedule === undefined

@@ -25,7 +25,7 @@ export async function fsckStorage(
   });
   const { metadata, nars } = backEnds;
   const sweeper = new Sweeper({ metadata, nars, owner: OWNER, log: SILENT });
-  const repairer = new Repairer({ metadata, nars, sweeper, owner: OWNER, log: SILENT });
+  const repairer = new Repairer({ stores: { metadata, nars }, sweeper, owner: OWNER, log: SILENT });
   const { signal } = new AbortController();
   return await fsck({ metadata, nars, repairer, sweeper, signal }, order, watcher);
 }

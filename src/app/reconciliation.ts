@@ -33,13 +33,13 @@ export interface ReconciliationDeps {
 
 /** Compares files with rows in the background, until disposed of. */
 export async function startReconciliation(deps: ReconciliationDeps): Promise<AsyncDisposable> {
-  const { app: { space }, stores, beside } = deps;
+  const { app: { space }, stores, beside, owner, turns, log } = deps;
   const { metadata, claim } = stores;
   const { keptFiles } = await metadata.stock();
   const here = new StoreComparer(stores);
   const first = keptFiles > FILES_ON_THIS_THREAD_MAX ? beside : here;
   const reconciler = new Reconciler({
-    ...deps,
+    ...{ turns, log },
     nowMs: Date.now,
     // Later passes are slow: a shard in ten seconds.
     comparer: {
@@ -50,7 +50,7 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
       },
     },
     firstPassOver: () => beside[Symbol.dispose](),
-    repairer: new Repairer({ ...deps, ...stores, sweeper: space.sweeper }),
+    repairer: new Repairer({ stores, sweeper: space.sweeper, owner, log }),
     changed: () => space.refresh(),
   });
   reconciler.start();

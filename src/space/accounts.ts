@@ -1,6 +1,8 @@
 import { messageOf } from "../base/failure.ts";
+import type { MemberId } from "../base/member_id.ts";
 import { pause } from "../base/pause.ts";
 import type { SpaceKeeper, Stock } from "../metadata/space_keeper.ts";
+import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
 import { Grant, type GrantDeps } from "./grant.ts";
@@ -9,8 +11,12 @@ import type { Reservation, SpaceBudget } from "./space_budget.ts";
 /** Paths whose protection one transaction determines: it stops the thread for some 3 ms. */
 const PROTECT_PATHS_MAX = 128;
 
-export interface AccountsDeps extends GrantDeps {
+export interface AccountsDeps {
   readonly metadata: SpaceKeeper & GrantDeps["metadata"];
+  /** This member. */
+  readonly owner: MemberId;
+  readonly budget: SpaceBudget;
+  readonly log: Logger;
 }
 
 /** Keeps the budget in line with the database, and the protection with the pins. */

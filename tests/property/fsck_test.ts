@@ -84,7 +84,7 @@ class Server implements AsyncDisposable {
     const stores = { metadata: this.#metadata, nars: this.#nars };
     const log = createLogger("error", { write: () => undefined });
     const sweeper = new Sweeper({ ...stores, owner: "fsck", log });
-    const repairer = new Repairer({ ...stores, sweeper, owner: "fsck", log });
+    const repairer = new Repairer({ stores, sweeper, owner: "fsck", log });
     const problems: FsckProblem[] = [];
     await fsck({ ...stores, ...STAYS, repairer, sweeper }, { verifyContent: false, repair }, {
       problem: (problem) => void problems.push(problem),

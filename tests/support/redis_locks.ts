@@ -29,7 +29,7 @@ export async function openRedisLocks(
   const addresses = [{ host, port: Number(port) }];
   const connection = await connectRedis({ addresses, db: 0, password }, log);
   return new RedisLocks({
-    ...{ ...connection, keyPrefix, holder, log },
+    ...{ connection, keyPrefix, holder, log },
     storageId: () => Promise.resolve(storageId),
   });
 }

@@ -21,7 +21,7 @@ export async function openSharedLocks(
     import("../../locks/redis/redis_client.ts"),
     import("../../locks/redis/redis_locks.ts"),
   ]);
-  return new RedisLocks({ ...await connectRedis(redis, log), ...facts, log });
+  return new RedisLocks({ connection: await connectRedis(redis, log), ...facts, log });
 }
 
 /** The locks of this process alone. */

@@ -5,7 +5,8 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { type DifferenceStores, findLost, isStray } from "./check_difference.ts";
 import type { ShardComparison } from "./compare_shard.ts";
 
-export interface RepairerDeps extends DifferenceStores {
+export interface RepairerDeps {
+  readonly stores: DifferenceStores;
   readonly sweeper: Pick<Sweeper, "sweep" | "markAndSweep">;
   readonly owner: string;
   readonly log: Logger;
@@ -31,8 +32,8 @@ export class Repairer {
   }
 
   async #repairLost(at: StoredName, options: OpenOptions): Promise<boolean> {
-    const { sweeper, log } = this.#deps;
-    const lost = await findLost(this.#deps, at, options);
+    const { stores, sweeper, log } = this.#deps;
+    const lost = await findLost(stores, at, options);
     if (lost === undefined) return false;
     const { kept, foundBytes: found = "nothing" } = lost;
     log.error("stored nar is damaged", { nar: narNameOf(at), expected: kept.fileSize, found });
@@ -41,8 +42,8 @@ export class Repairer {
   }
 
   async #repairStray(at: StoredName, options: OpenOptions): Promise<boolean> {
-    const { sweeper, owner, log } = this.#deps;
-    if (!await isStray(this.#deps, at, options)) return false;
+    const { stores, sweeper, owner, log } = this.#deps;
+    if (!await isStray(stores, at, options)) return false;
     log.warn("stray nar removed", { nar: at });
     await sweeper.sweep([{ at, owner, fileSize: 0 }]);
     return true;

@@ -12,7 +12,9 @@ const SILENT_MAX = 1_024;
 
 const SWEEP_EVERY_MS = 1_000;
 
-export interface ProxiedListenerDeps extends Omit<ProxiedClientsDeps, "silent"> {
+export interface ProxiedListenerDeps {
+  readonly ranges: ProxiedClientsDeps["ranges"];
+  readonly closed: ProxiedClientsDeps["closed"];
   readonly nowMs: () => number;
 }
 

@@ -5,8 +5,9 @@ import type { GcRouteDeps } from "./gc.ts";
 import type { Route } from "./router.ts";
 import { storePathHashIn } from "./store_path_text.ts";
 
-export interface PageActionsDeps extends GcRouteDeps {
+export interface PageActionsDeps {
   readonly pins: Pick<Pins, "pin" | "unpin">;
+  readonly gc: GcRouteDeps["gc"];
 }
 
 const FORM_BYTES_MAX = 1_024;

@@ -18,7 +18,8 @@ return redis.call("pexpire", KEYS[1], ARGV[2])`;
 /** Keys that may exist although nobody holds them: Redis did not answer. Others expire. */
 const DOUBTFUL_MAX = 1_000;
 
-export interface RedisLocksDeps extends RedisConnection {
+export interface RedisLocksDeps {
+  readonly connection: RedisConnection;
   /** In front of every key. */
   readonly keyPrefix: string;
   /** Id behind the prefix: storages may share a Redis. `undefined`: it has none. Never rejects. */
@@ -38,12 +39,13 @@ export class RedisLocks implements Locks {
 
   constructor(deps: RedisLocksDeps) {
     this.#deps = deps;
+    const { client, failure, answered } = deps.connection;
     this.#breaker = new CircuitBreaker({
       // A write that changes nothing, where the last command failed: another node may be well.
-      probe: () => deps.client.setrange(this.#failedKey, 0, ""),
+      probe: () => client.setrange(this.#failedKey, 0, ""),
       closed: () => void this.#settleDoubtful(),
-      failure: deps.failure,
-      answered: deps.answered,
+      failure,
+      answered,
       log: deps.log,
     });
   }
@@ -54,7 +56,7 @@ export class RedisLocks implements Locks {
     signal?: AbortSignal,
   ): Promise<Lease | undefined> {
     signal?.throwIfAborted();
-    const { client, holder } = this.#deps;
+    const { connection: { client }, holder } = this.#deps;
     const key = await this.#keyOf(name);
     const mine = this.#doubtful.get(key);
     // An earlier answer was lost: the key may be there with this value.
@@ -74,7 +76,7 @@ export class RedisLocks implements Locks {
 
   async holderOf(name: LockName): Promise<Holder | undefined> {
     const key = await this.#keyOf(name);
-    const value = await this.#run(key, () => this.#deps.client.get(key));
+    const value = await this.#run(key, () => this.#deps.connection.client.get(key));
     return value === null ? undefined : holderIn(value);
   }
 
@@ -85,7 +87,7 @@ export class RedisLocks implements Locks {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#settleDoubtful();
     this.#breaker[Symbol.dispose]();
-    this.#deps.client.disconnect();
+    this.#deps.connection.client.disconnect();
   }
 
   async #keyOf(name: LockName): Promise<string> {
@@ -103,12 +105,12 @@ export class RedisLocks implements Locks {
   }
 
   async #renew(key: string, value: string, ttlMs: number): Promise<boolean> {
-    const { client } = this.#deps;
+    const { client } = this.#deps.connection;
     return await this.#run(key, () => client.eval(RENEW_SCRIPT, 1, key, value, ttlMs)) === 1;
   }
 
   async #free(key: string, value: string): Promise<void> {
-    await this.#run(key, () => this.#deps.client.eval(FREE_SCRIPT, 1, key, value));
+    await this.#run(key, () => this.#deps.connection.client.eval(FREE_SCRIPT, 1, key, value));
   }
 
   #run<Value>(key: string, command: () => Promise<Value>): Promise<Value> {

@@ -150,7 +150,7 @@ class Scene implements AsyncDisposable {
     const sweeper = new Sweeper({ metadata, nars, owner: "we", log });
     this.reconciler = new Reconciler({
       comparer: options.comparer ?? comparerOf({ metadata, nars }, options),
-      repairer: new Repairer({ metadata, nars, sweeper, owner: "we", log }),
+      repairer: new Repairer({ stores: { metadata, nars }, sweeper, owner: "we", log }),
       firstPassOver: () => undefined,
       changed: async () => void this.changes++,
       nowMs: options.nowMs ?? (() => 1),

@@ -86,7 +86,7 @@ testUnless(
     const addresses = [{ host: "127.0.0.1", port: server.port }];
     const connection = await connectRedis({ addresses, db: 0 }, log);
     await using locks = new RedisLocks({
-      ...{ ...connection, keyPrefix: "", holder: { member: "host.1.one" }, log },
+      ...{ connection, keyPrefix: "", holder: { member: "host.1.one" }, log },
       storageId: () => Promise.resolve(undefined),
     });
     // A cluster tells of a node that is away, and not of its return.

@@ -9,7 +9,8 @@ import { DOCUMENT_PATHS, documentAnswer } from "../documents.ts";
 import type { Handler, Route } from "../router.ts";
 import { uploadBodyOf, uploadHandler, type UploadHandlerDeps } from "./upload_answer.ts";
 
-export interface UploadDocumentsDeps extends UploadHandlerDeps {
+export interface UploadDocumentsDeps {
+  readonly handling: UploadHandlerDeps;
   readonly stored: Pick<StoredView, "document">;
   /** `undefined` unless uploads are allowed. */
   readonly uploads: Pick<DocumentUploads, "accept"> | undefined;
@@ -35,7 +36,7 @@ function readHandler({ stored }: UploadDocumentsDeps, kind: DocumentKind): Handl
 }
 
 function writeHandler(
-  { uploads, stored: _, ...deps }: UploadDocumentsDeps,
+  { uploads, handling }: UploadDocumentsDeps,
   kind: DocumentKind,
 ): { readonly PUT?: Handler } {
   if (uploads === undefined) return {};
@@ -45,5 +46,5 @@ function writeHandler(
     const coding = contentCoding(request.headers.get("content-encoding"));
     return await uploads.accept({ name, coding, body: uploadBodyOf(request) });
   };
-  return { PUT: uploadHandler(deps, "document", accept) };
+  return { PUT: uploadHandler(handling, "document", accept) };
 }

@@ -8,7 +8,8 @@ import { planNar } from "../nar_plan.ts";
 import type { Route } from "../router.ts";
 import { uploadBodyOf, uploadHandler, type UploadHandlerDeps } from "./upload_answer.ts";
 
-export interface UploadNarRouteDeps extends UploadHandlerDeps {
+export interface UploadNarRouteDeps {
+  readonly handling: UploadHandlerDeps;
   readonly stored: Pick<StoredView, "nar">;
   /** `undefined` unless uploads are allowed. */
   readonly uploads: Pick<NarUploads, "accept"> | undefined;
@@ -20,7 +21,7 @@ const NAME_LINE = "expected nar/, the SHA-256 of the file in nix32, .nar, " +
 const ABSENT = { "x-cache": "MISS" };
 
 /** A NAR file of a push: stored by PUT, served from the storage alone. */
-export function uploadNarRoute({ stored, uploads, ...deps }: UploadNarRouteDeps): Route {
+export function uploadNarRoute({ stored, uploads, handling }: UploadNarRouteDeps): Route {
   return {
     name: "/upload/nar/{name}",
     path: /^\/upload\/nar\/([^/]*)$/,
@@ -44,7 +45,7 @@ export function uploadNarRoute({ stored, uploads, ...deps }: UploadNarRouteDeps)
         return streamAnswer(body, plan.parts, { release: answer.release });
       },
       ...(uploads === undefined ? {} : {
-        PUT: uploadHandler(deps, "nar", async ({ params: [text = ""], request, requestId }) => {
+        PUT: uploadHandler(handling, "nar", async ({ params: [text = ""], request, requestId }) => {
           const narName = parseNarName(text);
           if (narName === undefined) throw new UploadRefused("invalid", NAME_LINE);
           if (contentCoding(request.headers.get("content-encoding")) !== "none") {

@@ -10,7 +10,8 @@ import { statusAnswer, textAnswer } from "../../message/answer.ts";
 import type { Route, Routed } from "../router.ts";
 import { uploadBodyOf, uploadHandler, type UploadHandlerDeps } from "./upload_answer.ts";
 
-export interface UploadNarinfoRouteDeps extends UploadHandlerDeps {
+export interface UploadNarinfoRouteDeps {
+  readonly handling: UploadHandlerDeps;
   readonly stored: Pick<StoredView, "narinfo">;
   /** `undefined` unless uploads are allowed. */
   readonly uploads: Pick<NarinfoUploads, "accept"> | undefined;
@@ -20,7 +21,7 @@ export interface UploadNarinfoRouteDeps extends UploadHandlerDeps {
 
 /** A narinfo of a push: stored by PUT, served only where its NAR file is stored, too. */
 export function uploadNarinfoRoute(
-  { stored, uploads, allowance, ...deps }: UploadNarinfoRouteDeps,
+  { stored, uploads, allowance, handling }: UploadNarinfoRouteDeps,
 ): Route {
   return {
     name: "/upload/{hash}.narinfo",
@@ -38,7 +39,7 @@ export function uploadNarinfoRoute(
         });
       },
       ...(uploads === undefined ? {} : {
-        PUT: uploadHandler(deps, "narinfo", async (routed) => {
+        PUT: uploadHandler(handling, "narinfo", async (routed) => {
           const [storePathHash = ""] = routed.params;
           if (!isStorePathHash(storePathHash)) {
             throw new UploadRefused("invalid", "expected a store path hash: 32 nix32 characters");
