@@ -4,6 +4,7 @@ import type { NarSet } from "../corpus.ts";
 import { download, downloadRate } from "../curl.ts";
 import { type Bench, cpuFigure, type Measure, ofProxy } from "../figure.ts";
 import { PEER, PROXY, type Server } from "../server.ts";
+import { touchMemory } from "../touch_memory.ts";
 import { loaded } from "./narinfos.ts";
 
 const KIB = 1_024;
@@ -73,6 +74,9 @@ export const COLD_NAR: Measure = {
   async prepare(bench) {
     const nars = await putKnown(bench, { count: bench.rounds, bytes: BIG_BYTES, seed: 20 });
     const warmUp = await putKnown(bench, { count: 1, bytes: BIG_BYTES / 8, seed: 21 });
+    // Half as much again: the load and the logs take some of it.
+    const writtenBytes = bench.servers.length * bench.rounds * BIG_BYTES;
+    await touchMemory(bench.workplace, 1.5 * writtenBytes);
     const run = async (server: Server, nar: Found | undefined) => {
       assert.ok(nar !== undefined);
       const before = server.cpuSeconds();
