@@ -1,7 +1,8 @@
 import type { Workplace } from "../workplace.ts";
 import { type LargeCache, makeLargeCache } from "./large_cache.ts";
-import { type Pair, partsTable, table } from "./parts_table.ts";
-import { EVICTED, type Latency, measureServed, type ServedFigures } from "./served.ts";
+import { type Pair, partsTable } from "./parts_table.ts";
+import { EVICTED, measureServed } from "./served.ts";
+import { servedTable } from "./served_table.ts";
 import { type KeepingFigures, StockedCache } from "./stocked_cache.ts";
 
 /** More rounds would evict more than the small cache has. */
@@ -51,20 +52,4 @@ async function measureParts(small: LargeCache, large: LargeCache): Promise<reado
     });
   }
   return pairs;
-}
-
-function servedTable(
-  { before, scrapes, during, evictedCount, evictionSeconds }: ServedFigures,
-): string {
-  const rate = Math.round(evictedCount / evictionSeconds).toLocaleString("en");
-  const row = (name: string, { medianMs, p99Ms, longestMs }: Latency) => [
-    name,
-    ...[medianMs, p99Ms, longestMs].map((ms) => `${ms.toFixed(2)} ms`),
-  ];
-  return table([
-    ["narinfo hits, 500 a second, a million entries", "median", "p99", "longest"],
-    row("nothing else happens", before),
-    row("scrapes of /metrics, nothing else happens", scrapes),
-    row(`${evictedCount.toLocaleString("en")} entries are evicted, ${rate} a second`, during),
-  ]);
 }

@@ -1,5 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { generateSecretKey } from "../../../src/nix/signature.ts";
+import { cpuBetween, type CpuTimes } from "../cpu_times.ts";
 import { larderLauncher } from "../launchers.ts";
 import type { Server } from "../server.ts";
 import type { Workplace } from "../workplace.ts";
@@ -27,6 +28,8 @@ export interface Latency {
   readonly medianMs: number;
   readonly p99Ms: number;
   readonly longestMs: number;
+  /** CPU time of larder meanwhile. */
+  readonly cpu: CpuTimes;
 }
 
 export interface ServedFigures {
@@ -53,8 +56,8 @@ export async function measureServed(
 
   const quiet = await serving({ "prometheus-enabled": "true" }, async (server) => {
     await load(server, forMs(WARM_UP_MS));
-    const before = latencyOf(await load(server, forMs(BEFORE_MS)));
-    return { before, scrapes: await scrapesOf(server) };
+    const before = await latencyOf(server, () => load(server, forMs(BEFORE_MS)));
+    return { before, scrapes: await latencyOf(server, () => scrapesOf(server)) };
   });
 
   const { files, protectedFiles } = stockOf(database);
@@ -66,19 +69,19 @@ export async function measureServed(
   return await serving(flags, async (server) => {
     const startedAtMs = performance.now();
     const isOver = look(() => stockOf(database).files <= target);
-    const latencies = await load(server, () => !isOver());
+    const during = await latencyOf(server, () => load(server, () => !isOver()));
     const evictionSeconds = (performance.now() - startedAtMs) / 1_000;
     const evictedCount = files - stockOf(database).files;
-    return { ...quiet, during: latencyOf(latencies), evictedCount, evictionSeconds };
+    return { ...quiet, during, evictedCount, evictionSeconds };
   });
 }
 
-async function scrapesOf(server: Server): Promise<Latency> {
+async function scrapesOf(server: Server): Promise<readonly number[]> {
   const latencies: number[] = [];
   for (let count = 0; count < SCRAPES; count++) {
     latencies.push(await askedMs(`${server.url}/metrics`));
   }
-  return latencyOf(latencies);
+  return latencies;
 }
 
 /** Runs a larder on the folder during some work. */
@@ -129,10 +132,16 @@ function look(isTrue: () => boolean): () => boolean {
   };
 }
 
-function latencyOf(latencies: readonly number[]): Latency {
+async function latencyOf(
+  server: Server,
+  load: () => Promise<readonly number[]>,
+): Promise<Latency> {
+  const before = server.cpuTimes();
+  const latencies = await load();
   return {
     medianMs: percentile(latencies, 0.5),
     p99Ms: percentile(latencies, 0.99),
     longestMs: Math.max(...latencies),
+    cpu: cpuBetween(before, server.cpuTimes()),
   };
 }
