@@ -54,8 +54,8 @@ export interface Bench {
 /** A measurement of one or more figures. */
 export interface Measure {
   readonly figures: readonly Figure[];
-  /** True if it launches processes itself, and so needs no further ones. */
-  readonly launches?: boolean;
+  /** Set if it launches processes itself: in the first set alone, or in each. */
+  readonly launches?: "first set" | "each set";
   /** Makes the files, checks every server's answers, and warms up. */
   prepare(bench: Bench): Promise<Run>;
 }

@@ -42,7 +42,7 @@ export async function runAll(
     }
     const bench: Bench = { ...options, workplace, corpus, launchers, variants, servers };
     for (const measure of measures) {
-      if (measure.launches && set > 0) continue;
+      if (measure.launches === "first set" && set > 0) continue;
       const name = measure.figures[0]?.name ?? "";
       const { value, isPeerBroken } = await durations.part(
         name,

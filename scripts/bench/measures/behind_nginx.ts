@@ -18,7 +18,7 @@ export const BEHIND_NGINX: Measure = {
     unit: "MB/s",
     target: { kind: "ratio", atLeast: { [DIRECTORY]: 1 } },
   }],
-  launches: true,
+  launches: "first set",
   async prepare(bench) {
     const { workplace, variants, corpus, servers } = bench;
     const folder = workplace.makeFolder("behind-nginx");

@@ -18,7 +18,7 @@ export const START: Measure = {
     ...memoryFigures(AT_START, 85),
     { name: "memory two seconds after it", unit: "MB", target: { kind: "none" } },
   ],
-  launches: true,
+  launches: "first set",
   async prepare({ workplace, launchers }) {
     const launch = (name: string) => {
       const folder = workplace.makeFolder(`start-${name.replaceAll(/\W/g, "-")}`);
@@ -71,10 +71,10 @@ export const FIRST_NAR: Measure = {
     { name: FIRST_ONE, unit: "ms", target: { kind: "none" } },
     { name: SECOND_ONE, unit: "ms", target: { kind: "none" } },
   ],
-  launches: true,
+  launches: "each set",
   async prepare(bench) {
-    return async ({ name }, round) => {
-      const [first = NaN, second = NaN] = await firstBytesMs(bench, name, round);
+    return async ({ name }) => {
+      const [first = NaN, second = NaN] = await firstBytesMs(bench, name);
       return [first - second, first, second];
     };
   },
@@ -84,10 +84,11 @@ export const FIRST_NAR: Measure = {
 async function firstBytesMs(
   { workplace, launchers, corpus }: Bench,
   name: string,
-  round: number,
 ): Promise<readonly number[]> {
   const objects = corpus.putNars({ ...FIRST_NARS, count: 2 });
-  const folder = workplace.makeFolder(`first-nar-${name.replaceAll(/\W/g, "-")}-${round}`);
+  const folder = workplace.makeFolder(
+    `first-nar-${name.replaceAll(/\W/g, "-")}-${crypto.randomUUID()}`,
+  );
   await using server = await launcherOf(launchers, name).launch(folder);
   const times: number[] = [];
   for (const { narPath } of await checkNarinfos(server, objects, corpus.publicKey)) {

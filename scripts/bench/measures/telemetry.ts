@@ -30,7 +30,7 @@ const figure = (what: string, limit: number) => ({
  */
 export const TELEMETRY_COST: Measure = {
   figures: [figure("metrics", 3), figure("metrics and 1 % of traces", 15)],
-  launches: true,
+  launches: "first set",
   async prepare({ corpus, workplace, variants, seconds }) {
     const objects = corpus.putNarinfos({ count: NARINFOS_COUNT, seed: SEED });
     const paths = objects.map((object) => object.narinfoPath);
