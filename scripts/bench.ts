@@ -114,9 +114,10 @@ async function facts(
   const larder = executable ?? `its sources on Deno ${Deno.version.deno}`;
   return [
     `${navigator.hardwareConcurrency} cores, shared by load and servers; ${nginx} with ` +
-    `${NGINX_WORKERS} worker, its files sent by sendfile; larder from ${larder}`,
+    `${NGINX_WORKERS} worker; larder from ${larder}`,
     "defaults on all sides, each with its log in a file",
-    "but larder knows absent paths for an hour, and nginx has tcp_nopush and keeps connections",
+    "but larder knows absent paths for an hour, and nginx has sendfile and tcp_nopush",
+    "nginx also keeps the load's connections, and as a proxy 64 to its upstream with HTTP/1.1",
     `medians (least–most) of ${processes} processes with ${rounds} rounds each, which take ` +
     "turns; start and first NAR have processes of their own",
     `wrk with one thread, ${seconds} s a round; big files with one curl for each client`,

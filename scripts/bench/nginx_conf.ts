@@ -13,8 +13,8 @@ export const NGINX_WORKERS = 1;
 
 /**
  * A configuration that needs no right but to write to `folder`. It keeps nginx's defaults, its log
- * of requests included; each server of the bench writes one. But `tcp_nopush` is on, and the
- * connections of the load stay.
+ * of requests included; each server of the bench writes one. But `sendfile` and `tcp_nopush` are
+ * on, and connections stay: those of the load, and those to an upstream.
  */
 export function nginxConf(folder: string, port: number, site: NginxSite): string {
   // As root, the workers would otherwise change to a user without access to the folder.
