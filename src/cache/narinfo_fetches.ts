@@ -24,14 +24,17 @@ export interface UpstreamMemory {
   readonly demotions: Demotions;
 }
 
-export interface NarinfoFetchesDeps extends FetchNarinfoDeps {
+export interface NarinfoFetchesDeps {
+  readonly pool: FetchNarinfoDeps["pool"];
   readonly metadata: Pick<
     MetadataStore,
     "sourcesOf" | "apply" | "findNar" | "findNarinfo" | "narinfoLanded" | "referencesOf"
   >;
+  readonly signer: FetchNarinfoDeps["signer"];
   readonly memory: UpstreamMemory;
   /** Default: there are no other members. */
   readonly turns?: Pick<Turns, "narinfo"> | undefined;
+  readonly nowMs: () => number;
   readonly log: Logger;
 }
 

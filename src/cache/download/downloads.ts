@@ -16,7 +16,9 @@ import type { RunDownloadDeps } from "./run_download.ts";
 import { runInTurn } from "./run_in_turn.ts";
 import { NO_OTHER_MEMBERS, type Turns } from "../../locks/turns.ts";
 
-export interface DownloadsDeps extends Omit<RunDownloadDeps, "outages" | "isStopping"> {
+export interface DownloadsDeps {
+  readonly attempts: RunDownloadDeps["attempts"];
+  readonly transfer: RunDownloadDeps["transfer"];
   readonly space: PrefetchSpace;
   /** Knows the upstreams that have capacity to spare. */
   readonly pool: Pick<UpstreamPool, "isSpare">;
@@ -247,9 +249,9 @@ export class Downloads implements InFlight {
     return download;
   }
 
-  #runInTurn(deps: RunDownloadDeps, { download, nar, requestId }: RunParts) {
+  #runInTurn(run: RunDownloadDeps, { download, nar, requestId }: RunParts) {
     const { turns = NO_OTHER_MEMBERS } = this.#deps;
-    return runInTurn({ ...deps, turns }, download, nar, requestId);
+    return runInTurn({ run, turns }, download, nar, requestId);
   }
 
   #makeGrowingFile(nar: NarRecord, request_id: string): GrowingFile {

@@ -4,7 +4,8 @@ import type { NarFailure } from "../sources/nar_attempts.ts";
 import { type Download, ELSEWHERE } from "./download.ts";
 import { discardDownload, runDownload, type RunDownloadDeps } from "./run_download.ts";
 
-export interface RunInTurnDeps extends RunDownloadDeps {
+export interface RunInTurnDeps {
+  readonly run: RunDownloadDeps;
   readonly turns: Pick<Turns, "nar">;
 }
 
@@ -13,16 +14,16 @@ export interface RunInTurnDeps extends RunDownloadDeps {
  * storage. Resolves as `runDownload`; never rejects.
  */
 export async function runInTurn(
-  deps: RunInTurnDeps,
+  { run, turns }: RunInTurnDeps,
   download: Download,
   nar: NarRecord,
   requestId: string,
 ): Promise<NarFailure | undefined> {
-  const { attempts: { candidates: { metadata }, logging: { log } } } = deps;
-  await using turn = await deps.turns.nar(nar.name, () => isKeptSince(metadata, nar));
+  const { attempts: { candidates: { metadata }, logging: { log } } } = run;
+  await using turn = await turns.nar(nar.name, () => isKeptSince(metadata, nar));
   if (turn.kind === "ours") {
     download.advance({ type: "turn" });
-    return await runDownload(deps, download, nar, requestId);
+    return await runDownload(run, download, nar, requestId);
   }
   download.advance({ type: "error", reason: ELSEWHERE, mayPassThrough: true });
   discardDownload(download, log);

@@ -13,7 +13,13 @@ import type { MeasuredNar } from "./spool_measure.ts";
 /** How long a NAR without a narinfo waits for it. */
 const STAGED_MS = 60 * 60 * 1_000;
 
-export type StageNarDeps = PublishNarDeps & { readonly metadata: Pick<NarFinder, "findNar"> };
+export interface StageNarDeps {
+  readonly metadata: PublishNarDeps["metadata"] & Pick<NarFinder, "findNar">;
+  readonly nars: PublishNarDeps["nars"];
+  readonly nowMs: () => number;
+  /** This process. */
+  readonly owner: string;
+}
 
 /** The file of a NAR, and its measured facts. */
 export interface MeasuredFile extends MeasuredNar {

@@ -16,7 +16,10 @@ export interface UpstreamReaderDeps {
   readonly close: () => void;
 }
 
-/** A binary cache that larder reaches as it reaches an upstream. */
+/**
+ * A binary cache that larder reaches as it reaches an upstream. An import has one source for a NAR,
+ * and lists a NAR that breaks off, so it needs none of a download's attempts.
+ */
 export class UpstreamReader implements CacheReader {
   readonly #deps: UpstreamReaderDeps;
 
