@@ -107,7 +107,9 @@ export class LocalSpool implements Spool, Disposable {
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) {
         this.#stuck.add(member);
-        this.#removalOutage.failed("orphan not removed", { path, error: messageOf(error) });
+        // Each is named once: the state changes with the first failure of each.
+        const state = [...this.#stuck].toSorted().join();
+        this.#removalOutage.failed("orphan not removed", { path, error: messageOf(error) }, state);
         return false;
       }
     }
