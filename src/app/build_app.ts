@@ -97,7 +97,8 @@ export function buildApp(given: AppParts): App {
   const history = buildHistory(parts, cache);
   const disk = { freeBytes: undefined as number | undefined };
   let ready = true;
-  const transfers = { ...cache, uploads: uploads.inFlight };
+  const { inFlight } = cache;
+  const transfers = { inFlight, downloads, reads, uploads: uploads.inFlight };
   const shown = { upstreams: cache, transfers, storage: { space, disk, closures }, history };
   const known = { names, negative: cache.negative, record: paths };
   const page = buildPage(parts, { ...shown, paths: known, isDraining: () => !ready });

@@ -38,7 +38,8 @@ export async function importInto(
   await using stores = await openStores(storePlaces(settings), folders, SILENT);
   // Without a key the server makes one, and signs the narinfos that it serves.
   const secretKey = await presentKey(settings, folders.storage, stores.keys);
-  await using space = await openSpace(settings, stores);
+  const reads = new ActiveReads();
+  await using space = await openSpace(settings, stores, reads);
   using _beats = repeated(BEAT_EVERY_MS, async () => {
     await space.beat();
     await space.refresh();
@@ -47,7 +48,7 @@ export async function importInto(
   using verifier = new WorkerVerifier(threads);
   const importer = new Importer(
     {
-      ...partsOf(stores, space, secretKey),
+      ...partsOf(stores, { space, reads }, secretKey),
       nars: narsOf(stores, space, { handling: order.handling, verifier }),
       trust: trustOf(settings, [order.sourceKey, secretKey?.publicKey]),
       entriesAtOnce: threads + 1,
@@ -58,10 +59,14 @@ export async function importInto(
   return await importer.run(source);
 }
 
-async function openSpace(settings: Settings, stores: Stores): Promise<Space> {
+async function openSpace(
+  settings: Settings,
+  stores: Stores,
+  reads: ActiveReads,
+): Promise<Space> {
   const { metadata, nars, member, graceMs, nowMs } = stores;
   const place = { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member, graceMs };
-  const users = { reads: new ActiveReads(), flushTouches: () => Promise.resolve() };
+  const users = { reads, flushTouches: () => Promise.resolve() };
   const parts = { metadata, nars, nowMs, log: SILENT, observe: () => undefined };
   const space = assembleSpace(place, users, parts);
   await space.open();
@@ -70,7 +75,7 @@ async function openSpace(settings: Settings, stores: Stores): Promise<Space> {
 
 function partsOf(
   { metadata, nars, nowMs }: Stores,
-  space: Space,
+  { space, reads }: { readonly space: Space; readonly reads: ActiveReads },
   secretKey: SecretKey | undefined,
 ) {
   const { sweeper } = space;
@@ -84,7 +89,7 @@ function partsOf(
   const touches = { narinfo: ignored, nar: ignored, document: ignored };
   const narinfos = new NarinfoUploads({
     rows: { metadata, signer: createSigner(secretKey) },
-    entries: { kept, reads: new ActiveReads(), touches },
+    entries: { kept, reads, touches },
     trust: { refusal: () => undefined },
     negative: { remove: () => undefined },
     ...{ nowMs, changed, log: SILENT },
