@@ -34,7 +34,7 @@ export const USAGE = `Measures larder beside nginx in ten minutes; writes dist/b
 
 BENCH_PEER names a program that serves another pull-through cache, for one more column. It is called
 with a folder, a port of 127.0.0.1, the upstream's URL and the upstream's public key. It adds some
-five minutes.
+seven minutes.
 `;
 
 /** Longer loads of fewer processes would tell less: two equal processes differ for their life. */

@@ -66,8 +66,8 @@ export function documentProblems(
     for (const { groups: { target = "", heading } = {} } of line.matchAll(LINK_REGEXP)) {
       const { pathname } = new URL(target, `file:///${path}`);
       const linked = pathname.slice(1).replace(/\/$/, "");
-      const isThere = files.some((file) => file === linked || file.startsWith(`${linked}/`));
-      if (!isThere) problems.push(`${place}: links to ${target}, which is not there`);
+      const isPresent = files.some((file) => file === linked || file.startsWith(`${linked}/`));
+      if (!isPresent) problems.push(`${place}: links to ${target}, which is not there`);
       else if (heading !== undefined && !headingsOf(read(linked) ?? "").has(heading)) {
         problems.push(`${place}: links to ${target}#${heading}, which is no heading`);
       }

@@ -11,13 +11,13 @@ export function linkProblems(
 ): readonly string[] {
   const pages = [...texts].filter(([file]) => file.endsWith(".html"));
   const ids = new Map(pages.map(([file, html]) => [file, idsIn(html)]));
-  const isThere = (file: string) => texts.has(file) || others.includes(file);
+  const isPresent = (file: string) => texts.has(file) || others.includes(file);
   return pages.flatMap(([file, html]) => {
     const links = [...html.matchAll(LINK_REGEXP)].map(({ groups }) => groups?.["link"] ?? "");
     return [...new Set(links)].filter((link) => !/^[a-z]+:/.test(link)).flatMap((link) => {
       const [path = "", id] = link.split("#");
       const target = path === "" ? file : path;
-      if (!isThere(target)) return [`${file}: links to ${link}, which is not in the site`];
+      if (!isPresent(target)) return [`${file}: links to ${link}, which is not in the site`];
       if (id === undefined || ids.get(target)?.has(decodeURIComponent(id))) return [];
       return [`${file}: links to ${link}, which is no heading`];
     });

@@ -39,7 +39,7 @@ export interface StoreParts {
   readonly turns?: Turns | undefined;
 }
 
-/** The folder of growing files. */
+/** This member's folder in the spool. */
 export interface SpoolFolder {
   readonly path: string;
   /** Called before a file is stored that another process left there. Default: it has one name. */

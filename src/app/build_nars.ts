@@ -4,7 +4,7 @@ import { SinkFetcher, type SinkFetcherDeps } from "../cache/fetch/sink_fetcher.t
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { PassThroughDeps } from "../cache/pass_through/pass_through.ts";
 import { DebuginfoNarServer } from "../cache/serve_debuginfo_nar.ts";
-import { RemoteDownloads } from "../cache/serve_remote_download.ts";
+import { MemberDownloads } from "../cache/serve_member_download.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
 import { narPatience } from "../cache/sources/nar_patience.ts";
@@ -49,7 +49,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   return {
     nars: new NarServer({
       ...{ kept, downloads, passThrough, watchers },
-      remoteDownloads: turns && new RemoteDownloads({
+      memberDownloads: turns && new MemberDownloads({
         ...{ holders: sources, downloads, here, passThrough },
         sinks: (own) => sinks(sources.with(own)),
       }),

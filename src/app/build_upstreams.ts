@@ -50,7 +50,7 @@ export function buildUpstreams(
         if (rank === "client") upstreamLog.reading(upstream, reading, requestId);
         else if (reading.kind === "failed") {
           const { reason, detail } = reading;
-          log.debug("narinfo not fetched ahead", { upstream, reason, detail });
+          log.debug("narinfo not prefetched", { upstream, reason, detail });
         }
         lastAnswers.note(upstream, reading);
         const result = reading.kind === "failed" ? reading.reason : reading.kind;

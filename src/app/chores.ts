@@ -92,7 +92,7 @@ function restore(spool: Pick<LocalSpool, "restore">, log: Logger): void {
   try {
     spool.restore();
   } catch (error) {
-    log.debug("work folder not restored", { error: messageOf(error) });
+    log.debug("spool not restored", { error: messageOf(error) });
   }
 }
 

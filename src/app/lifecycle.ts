@@ -26,14 +26,14 @@ const CTRL_C_ECHO_MS = 500;
 export function stopSignal(): Promise<typeof STOP_SIGNALS[number]> {
   const { promise, resolve } = Promise.withResolvers<typeof STOP_SIGNALS[number]>();
   const hasTerminal = [Deno.stdin, Deno.stdout, Deno.stderr].some((one) => one.isTerminal());
-  let stoppingSince: number | undefined;
+  let stoppedAtMs: number | undefined;
   for (const signal of STOP_SIGNALS) {
     Deno.addSignalListener(signal, () => {
-      if (stoppingSince === undefined) {
-        stoppingSince = performance.now();
+      if (stoppedAtMs === undefined) {
+        stoppedAtMs = performance.now();
         return resolve(signal);
       }
-      const sinceMs = performance.now() - stoppingSince;
+      const sinceMs = performance.now() - stoppedAtMs;
       if (hasTerminal && signal === "SIGINT" && sinceMs < CTRL_C_ECHO_MS) return;
       Deno.exit(KILLED_STATUS[signal]);
     });

@@ -32,7 +32,7 @@ export class PieceReader {
   /** A running read, or one whose result belongs to the next piece. */
   #next: Promise<Chunk> | undefined;
   #collected: Bytes | undefined;
-  #givenAt = -Infinity;
+  #givenAtMs = -Infinity;
 
   constructor(stream: ReadableStream<Uint8Array>, options: PieceReaderOptions = {}) {
     this.#reader = stream.getReader({ mode: "byob" });
@@ -45,11 +45,11 @@ export class PieceReader {
     const { value, done } = await this.#nextChunk();
     this.#next = undefined;
     if (done || value === undefined) return undefined;
-    const waitMs = this.#givenAt + COLLECT_MS - performance.now();
+    const waitMs = this.#givenAtMs + COLLECT_MS - performance.now();
     const piece = value.length < SMALL_BYTES && waitMs > 0
       ? await this.#collect(value, waitMs)
       : this.#owned(value);
-    this.#givenAt = performance.now();
+    this.#givenAtMs = performance.now();
     return piece;
   }
 

@@ -138,7 +138,7 @@ async function putOrVerified(
   }
 }
 
-/** The narinfo that another member has stored, as it has stored it. */
+/** The stored narinfo, of another member or of an upload. */
 export async function storedNarinfo(
   metadata: Pick<FetchNarinfoDeps["metadata"], "findNarinfo" | "referencesOf">,
   storePathHash: StorePathHash,

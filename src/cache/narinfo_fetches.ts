@@ -100,8 +100,8 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     storePathHash: StorePathHash,
     { spare, requestId, came }: PrefetchRequest,
   ): Promise<FetchedNarinfo> {
-    const fetch = () => prefetchNarinfo(this.#deps, storePathHash, { spare, requestId });
-    const narinfo = this.#inTurn(storePathHash, fetch)
+    const fetchOnce = () => prefetchNarinfo(this.#deps, storePathHash, { spare, requestId });
+    const narinfo = this.#inTurn(storePathHash, fetchOnce)
       .catch((error): FetchedNarinfo => {
         const facts = { error: messageOf(error), request_id: requestId };
         this.#deps.log.debug("narinfo not kept", facts);
@@ -118,18 +118,18 @@ export class NarinfoFetches implements NarinfoPrefetcher {
   }
 
   #fetchInTurn(request: NarinfoRequest): Promise<FetchedNarinfo> {
-    const fetch = () => this.#fetch(request);
+    const fetchOnce = () => this.#fetch(request);
     // The other members have this row, too: its sources have failed here alone.
-    return request.row === undefined ? this.#inTurn(request.storePathHash, fetch) : fetch();
+    return request.row === undefined ? this.#inTurn(request.storePathHash, fetchOnce) : fetchOnce();
   }
 
   /** Asks upstreams, unless another member has stored their answer meanwhile. */
   async #inTurn(
     storePathHash: StorePathHash,
-    fetch: () => Promise<FetchedNarinfo>,
+    fetchOnce: () => Promise<FetchedNarinfo>,
   ): Promise<FetchedNarinfo> {
     const { metadata, turns } = this.#deps;
-    if (turns === undefined) return await fetch();
+    if (turns === undefined) return await fetchOnce();
     let stored: FetchedNarinfo | undefined;
     const turn = await turns.narinfo(storePathHash, async () => {
       // An unreadable database counts as one without the narinfo.
@@ -137,7 +137,7 @@ export class NarinfoFetches implements NarinfoPrefetcher {
       return stored !== undefined;
     });
     try {
-      return stored ?? await fetch();
+      return stored ?? await fetchOnce();
     } finally {
       // A member with the next turn must find the narinfo.
       const landing = metadata.narinfoLanded?.(storePathHash, LANDING_MAX_MS);

@@ -9,7 +9,7 @@ import { OwnCopy } from "./pass_through/own_copy.ts";
 import type { MemberNarServer } from "./serve_member.ts";
 import { type NarHolders, OWN_COPY_URL } from "./sources/nar_candidates.ts";
 
-export interface RemoteDownloadsDeps {
+export interface MemberDownloadsDeps {
   readonly holders: NarHolders;
   readonly downloads: Pick<Downloads, "join">;
   /** Answers from the files of this member. */
@@ -23,10 +23,10 @@ export interface RemoteDownloadsDeps {
  * NARs that another member downloads. Where that one stops, or is late, this member makes its own
  * copy, which all its clients share; then come upstreams.
  */
-export class RemoteDownloads {
-  readonly #deps: RemoteDownloadsDeps;
+export class MemberDownloads {
+  readonly #deps: MemberDownloadsDeps;
 
-  constructor(deps: RemoteDownloadsDeps) {
+  constructor(deps: MemberDownloadsDeps) {
     this.#deps = deps;
   }
 

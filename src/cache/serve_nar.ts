@@ -22,7 +22,7 @@ import {
 } from "./pass_through/pass_through.ts";
 import type { NarPrefetch } from "./prefetch/prefetch_ports.ts";
 import type { DebuginfoNarServer } from "./serve_debuginfo_nar.ts";
-import type { RemoteDownloads } from "./serve_remote_download.ts";
+import type { MemberDownloads } from "./serve_member_download.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Touches } from "./touches.ts";
 
@@ -34,7 +34,7 @@ export interface NarServerDeps {
   readonly downloads: Downloads;
   readonly passThrough: PassThroughDeps;
   /** Default: there are no other members. */
-  readonly remoteDownloads?: Pick<RemoteDownloads, "open"> | undefined;
+  readonly memberDownloads?: Pick<MemberDownloads, "open"> | undefined;
   /** Notes requests and reads. */
   readonly watchers: {
     readonly touches: Pick<Touches, "nar">;
@@ -102,7 +102,7 @@ export class NarServer {
       const answer = await this.#openDownload(nar, requester);
       if (answer !== "elsewhere") return answer;
       const found = await this.#openStoredSince(nar.name, requester) ??
-        await this.#deps.remoteDownloads?.open(nar, requester);
+        await this.#deps.memberDownloads?.open(nar, requester);
       if (found !== undefined) return found;
     }
     return undefined;

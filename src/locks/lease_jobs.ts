@@ -44,6 +44,6 @@ export function delayMs(
   { initialDelayMs, maxDelayMs, hasJitter }: LeasePatience,
   retries: number,
 ): number {
-  const delay = Math.min(maxDelayMs, initialDelayMs * 2 ** retries);
-  return hasJitter ? delay * (1 - Math.random() / 2) : delay;
+  const longestMs = Math.min(maxDelayMs, initialDelayMs * 2 ** retries);
+  return hasJitter ? longestMs * (1 - Math.random() / 2) : longestMs;
 }

@@ -34,7 +34,7 @@ import type {
   PendingFile,
   Stock,
 } from "./space_keeper.ts";
-import type { Member, ReservedBytes, ReserveOrder } from "./space_ledger.ts";
+import type { HeartbeatOrder, Member, ReserveOrder } from "./space_ledger.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
 const NARINFO_CHARS_MAX = 8 << 20;
@@ -151,7 +151,7 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.reserve(member, order);
   }
 
-  beat(member: MemberId, order: ReservedBytes): Promise<number> {
+  beat(member: MemberId, order: HeartbeatOrder): Promise<number> {
     return this.#inner.beat(member, order);
   }
 

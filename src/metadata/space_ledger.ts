@@ -17,7 +17,7 @@ export interface ReserveOrder {
 }
 
 /** The reserved bytes of a member, and its limit for stored and reserved bytes together. */
-export interface ReservedBytes {
+export interface HeartbeatOrder {
   readonly reservedBytes: number;
   readonly limitBytes: number;
 }
@@ -39,7 +39,7 @@ export interface SpaceLedger {
    * member. Bytes that are more than before, and do not fit, stay unreserved. Resolves to the
    * member's reserved bytes.
    */
-  beat(member: MemberId, order: ReservedBytes): Promise<number>;
+  beat(member: MemberId, order: HeartbeatOrder): Promise<number>;
 
   /**
    * All members. Silence is measured by `observer`'s own last heartbeat, not by the clock: a locked

@@ -9,7 +9,7 @@ import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { dryRun } from "./dry_run.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
-import type { RunEnd } from "./no_gain_memory.ts";
+import type { RunEnd } from "./failed_runs.ts";
 import type { GcDone } from "./gc_event.ts";
 import type { SeenBytes } from "./space_budget.ts";
 

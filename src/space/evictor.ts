@@ -3,7 +3,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
-import type { RunEnd } from "./no_gain_memory.ts";
+import type { RunEnd } from "./failed_runs.ts";
 import type { Sweeper } from "./sweeper.ts";
 
 /** Entries in one transaction: it stops the thread for some 2 ms. */
@@ -94,7 +94,7 @@ export class Evictor {
     for (let flushedAtMs = -Infinity;;) {
       const excessBytes = budget.usedBytes - targetBytes();
       if (excessBytes <= 0) return "reached";
-      // A store that is away frees no bytes, whatever goes: the entries stay for its return.
+      // An unavailable store frees no bytes, whatever goes: the entries stay for its return.
       if (this.#stopped || !isWanted() || this.#deps.sweeper.isStoreUnavailable) return "cut short";
       if (nowMs() - flushedAtMs > TOUCHES_AGE_MAX_MS) {
         await flushTouches();

@@ -1,7 +1,7 @@
 import type { Turns } from "../locks/turns.ts";
 import type { Accounts } from "./accounts.ts";
 import type { Evictor, Run } from "./evictor.ts";
-import type { RunEnd } from "./no_gain_memory.ts";
+import type { RunEnd } from "./failed_runs.ts";
 
 export interface EvictorInTurnDeps {
   readonly evictor: Pick<Evictor, "run" | "stop">;

@@ -22,7 +22,7 @@ export interface RunConditions {
 }
 
 /** Remembers whether another eviction run would free nothing. */
-export class NoGainMemory {
+export class FailedRuns {
   #untilMs = -Infinity;
   #hadBusy = false;
   #seen: SeenBytes | undefined;

@@ -7,7 +7,7 @@ import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import type { EvictionRuns } from "./eviction_runs.ts";
 import type { RunFigures } from "./evictor.ts";
-import { NoGainMemory } from "./no_gain_memory.ts";
+import { FailedRuns } from "./failed_runs.ts";
 import type { GcDone, GcOrder } from "./gc_event.ts";
 import type { Reservation, SpaceBudget } from "./space_budget.ts";
 import type { SpareRoom } from "./spare_room.ts";
@@ -48,7 +48,7 @@ export class Space implements AsyncDisposable {
   readonly #runs: EvictionRuns;
   readonly #notifier = new Notifier();
   readonly #oneWaiting = pLimit(1);
-  readonly #noGain = new NoGainMemory();
+  readonly #noGain = new FailedRuns();
   #waitingBytes = 0;
   #running = false;
 
@@ -89,7 +89,7 @@ export class Space implements AsyncDisposable {
   mayFit(bytes: number): boolean {
     const { limitBytes, reservedBytes, pinnedBytes, freeBytes } = this.budget;
     if (bytes <= freeBytes) return true;
-    return !this.#hasNoGain && bytes + reservedBytes + pinnedBytes <= limitBytes;
+    return !this.#wouldFreeNothing && bytes + reservedBytes + pinnedBytes <= limitBytes;
   }
 
   /**
@@ -173,14 +173,16 @@ export class Space implements AsyncDisposable {
 
   /** The disk is full below the limit: evicts a part of the used bytes, if that frees this disk. */
   diskFull(): void {
-    if (this.#running || this.#hasNoGain || this.budget.limitBytes === Infinity) return;
+    if (this.#running || this.#wouldFreeNothing || this.budget.limitBytes === Infinity) return;
     if (!this.sweeper.freesThisDisk) return;
     this.#startRun(Math.floor(this.budget.usedBytes * (1 - HEADROOM)));
   }
 
   /** Evicts in the background, if the used bytes exceed the target. */
   tidy(): void {
-    if (this.#running || this.#hasNoGain || this.budget.usedBytes <= this.#lowWaterBytes) return;
+    if (this.#running || this.#wouldFreeNothing || this.budget.usedBytes <= this.#lowWaterBytes) {
+      return;
+    }
     this.#startRun();
   }
 
@@ -198,7 +200,7 @@ export class Space implements AsyncDisposable {
     await Promise.all([this.#runs.stop(), this.#accounts.stop()]);
   }
 
-  get #hasNoGain(): boolean {
+  get #wouldFreeNothing(): boolean {
     return this.#noGain.has(this.#deps.nowMs(), this.budget.seen);
   }
 
@@ -222,7 +224,7 @@ export class Space implements AsyncDisposable {
           continue;
         }
         if (!this.#running) {
-          if (this.#hasNoGain) return undefined;
+          if (this.#wouldFreeNothing) return undefined;
           if (!await this.#couldFit(bytes, leftMs)) {
             this.#waitingBytes = 0;
             return void this.tidy();

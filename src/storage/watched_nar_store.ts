@@ -12,8 +12,8 @@ const SLOW_MS = 2_000;
 const PASS_BY_MS = 5_000;
 
 /**
- * Logs when a store on another machine goes away, and when it is back. While it is silent, only one
- * request in five seconds waits for it.
+ * Logs when a store on another machine becomes unavailable, and when it is back. While it does not
+ * answer, only one request in five seconds waits for it.
  */
 export class WatchedNarStore implements NarStore {
   readonly #inner: NarStore;

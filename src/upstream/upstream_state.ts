@@ -1,12 +1,12 @@
 import type { LastAnswer, LastError } from "./last_answers.ts";
 
 /** The causes for which a running upstream is of no use. */
-const USELESS = ["untrusted", "status", "garbage"] as const;
+const UNUSABLE = ["untrusted", "status", "garbage"] as const;
 
 /**
  * "status": it answers with errors. "nars": only to NAR requests. "garbage": it sends no narinfos.
  */
-export type UpstreamState = "up" | "down" | "nars" | typeof USELESS[number];
+export type UpstreamState = "up" | "down" | "nars" | typeof UNUSABLE[number];
 
 /** Nobody may ask it again for hours: an older error says nothing of the present. */
 export const ERROR_FOR_MS = 60_000;
@@ -34,7 +34,7 @@ export function upstreamState(signs: UpstreamSigns, nowMs: number): UpstreamStat
   const probed = lastError?.request === "nar" ? undefined : lastError;
   const latest = last ?? (probed && { result: probed.reason, atMs: probed.atMs });
   // After a timeout or a refused connection, only an answer makes it up.
-  const cause = USELESS.find((one) => one === latest?.result);
+  const cause = UNUSABLE.find((one) => one === latest?.result);
   // Only a key mends an upstream that is not trusted.
   if (latest && cause && (cause === "untrusted" || isPresent(latest))) return cause;
   return lastNar?.result === "status" && isPresent(lastNar) ? "nars" : "up";

@@ -29,9 +29,9 @@ const ALL = Object.keys(BEHAVIOURS) as Behaviour[];
 
 for (const first of ALL) {
   for (const second of ALL) {
-    const isThere = first === "200" || second === "200";
+    const isPresent = first === "200" || second === "200";
     const isRemembered = first === "404" && second === "404";
-    const outcome = isThere ? "200" : isRemembered ? "404, remembered" : "404, not remembered";
+    const outcome = isPresent ? "200" : isRemembered ? "404, remembered" : "404, not remembered";
 
     timedTest(`matrix: ${first} and ${second} are ${outcome}, in time`, async () => {
       await using one = await upstreamThat(first);
@@ -44,15 +44,15 @@ for (const first of ALL) {
       const answer = await rawRequest(server.port, requestText("GET", PATH));
       const tookMs = performance.now() - startedAtMs;
 
-      assert.equal(answer.status, isThere ? 200 : 404);
+      assert.equal(answer.status, isPresent ? 200 : 404);
       assert.equal(answer.headers.get("x-cache"), "MISS");
       assertInTime(tookMs, TIMEOUT_MS + SLACK_MS);
 
       const again = await rawRequest(server.port, requestText("GET", PATH));
       assert.equal(again.status, answer.status);
-      const source = isThere || isRemembered ? "HIT" : "MISS";
+      const source = isPresent || isRemembered ? "HIT" : "MISS";
       assert.equal(again.headers.get("x-cache"), source);
-      if (isThere) return;
+      if (isPresent) return;
 
       // A failure hides nothing: as soon as an upstream has the path, larder serves it.
       for (const upstream of upstreams) upstream.mend();

@@ -8,7 +8,7 @@ export interface MemberRow {
   readonly reservedBytes: number;
 }
 
-export interface ReservedBytes {
+export interface HeartbeatOrder {
   readonly reservedBytes: number;
   readonly limitBytes: number;
 }
@@ -29,7 +29,7 @@ export function reserve(
 export function beat(
   tables: Tables,
   member: MemberId,
-  { reservedBytes: wantedBytes, limitBytes, nowMs }: ReservedBytes & { readonly nowMs: number },
+  { reservedBytes: wantedBytes, limitBytes, nowMs }: HeartbeatOrder & { readonly nowMs: number },
 ): number {
   for (const [id, row] of tables.members) {
     tables.members.set(id, { ...row, heartbeatAtMs: Math.min(row.heartbeatAtMs, nowMs) });

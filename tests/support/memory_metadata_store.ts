@@ -32,7 +32,7 @@ import type { NarName } from "../../src/nix/nar_name.ts";
 import { nameInNarinfo } from "../../src/nix/narinfo_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { documentBytesOf } from "./memory_documents.ts";
-import { beat, membersOf, reserve, type ReservedBytes } from "./memory_ledger.ts";
+import { beat, type HeartbeatOrder, membersOf, reserve } from "./memory_ledger.ts";
 import {
   applyTo,
   coldEntries,
@@ -139,7 +139,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return reserve(this.#open(), member, order);
   }
 
-  async beat(member: MemberId, order: ReservedBytes): Promise<number> {
+  async beat(member: MemberId, order: HeartbeatOrder): Promise<number> {
     return beat(this.#open(), member, { ...order, nowMs: this.#nowMs() });
   }
 

@@ -94,7 +94,7 @@ export class StockedSpace implements AsyncDisposable {
     ]);
     const rows = await Promise.all(paths.map(([, path]) => this.metadata.findNarinfo(path)));
     return paths.filter(([, path], index) =>
-      rows[index] !== undefined && this.#isThere(narOf(path).name)
+      rows[index] !== undefined && this.#isPresent(narOf(path).name)
     ).map(([seed]) => seed);
   }
 
@@ -103,7 +103,7 @@ export class StockedSpace implements AsyncDisposable {
     return this.log.filter((line) => line.level === level).map(({ msg }) => msg);
   }
 
-  #isThere(narName: NarName): boolean {
+  #isPresent(narName: NarName): boolean {
     return [...this.files].some((at) => narNameOf(at) === narName);
   }
 

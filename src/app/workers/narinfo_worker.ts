@@ -12,7 +12,7 @@ import type { FromNarinfoWorker, NarinfoWorkerOrder, ToNarinfoWorker } from "./m
 import { Outbox } from "./outbox.ts";
 
 type StartMessage = Extract<ToNarinfoWorker, { type: "start" }>;
-type FetchMessage = Extract<NarinfoWorkerOrder, { type: "fetch" }>;
+type NarinfoMessage = Extract<NarinfoWorkerOrder, { type: "fetch" }>;
 
 /** A status that comes so much before its body has a message of its own: spans name it. */
 const EARLY_STATUS_MS = 20;
@@ -50,7 +50,7 @@ function fetchersOf(start: StartMessage): ReadonlyMap<string, NarinfoFetcher> {
   );
 }
 
-async function run({ id, upstream, order }: FetchMessage): Promise<void> {
+async function run({ id, upstream, order }: NarinfoMessage): Promise<void> {
   const abort = new AbortController();
   running.set(id, abort);
   let status: number | undefined;

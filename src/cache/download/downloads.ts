@@ -7,7 +7,7 @@ import { type DownloadProgress, type InFlight, progressOf } from "./download_pro
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
-import { prefetchDeps, type PrefetchSpace } from "./prefetch_deps.ts";
+import { type DownloadSpace, prefetchDeps } from "./prefetch_deps.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import { runReceived } from "./received_file.ts";
@@ -19,7 +19,7 @@ import { NO_OTHER_MEMBERS, type Turns } from "../../locks/turns.ts";
 export interface DownloadsDeps {
   readonly attempts: RunDownloadDeps["attempts"];
   readonly transfer: RunDownloadDeps["transfer"];
-  readonly space: PrefetchSpace;
+  readonly space: DownloadSpace;
   /** Knows the upstreams that have capacity to spare. */
   readonly pool: Pick<UpstreamPool, "isSpare">;
   readonly files: FileParts;

@@ -6,10 +6,10 @@ import type { AttemptLogDeps } from "../sources/attempt_log.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
 
 /** The space that a download reserves, with or without a client. */
-export type PrefetchSpace = RunDownloadDeps["space"] & Pick<Space, "reserveSpare" | "growSpare">;
+export type DownloadSpace = RunDownloadDeps["space"] & Pick<Space, "reserveSpare" | "growSpare">;
 
 export interface PrefetchDownloadParts {
-  readonly space: PrefetchSpace;
+  readonly space: DownloadSpace;
   readonly pool: Pick<UpstreamPool, "isSpare">;
   /** False until a client joins. */
   readonly isWanted: () => boolean;

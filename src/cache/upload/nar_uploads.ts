@@ -27,7 +27,7 @@ export interface NarUploadsDeps {
   readonly entries: StoredEntries;
   readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget" | "diskFull">;
   readonly verifier: Pick<NarVerifier, "start">;
-  /** The folder of growing files. */
+  /** This member's folder in the spool. */
   readonly folder: string;
   readonly telemetry: {
     /** Counts the received bytes. */

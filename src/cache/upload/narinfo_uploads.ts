@@ -1,7 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import {
   type ChangeWriter,
-  type KeptFile,
   type NarFinder,
   type NarinfoFinder,
   type NarinfoRow,
@@ -20,7 +19,7 @@ import type { Signer } from "../own_signature.ts";
 import { withSignatures } from "./merged_signatures.ts";
 import type { Requester } from "../nar/requester.ts";
 import { keptFile, type StoredEntries } from "./stored_entries.ts";
-import { uploadedNar } from "./uploaded_nar.ts";
+import { type UploadedNar, uploadedNar } from "./uploaded_nar.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
 import type { UploadTrust } from "./upload_trust.ts";
 
@@ -53,12 +52,6 @@ export interface NarinfoUpload {
   readonly usedAtMs?: number;
   /** False: no trusted key has signed it, so larder must not. Default: true. */
   readonly trusted?: boolean;
-}
-
-/** A kept NAR file, and its row. */
-interface KeptNarRecord {
-  readonly nar: NarRecord;
-  readonly kept: KeptFile;
 }
 
 /** Takes uploaded narinfos whose NAR files are here. */
@@ -121,7 +114,7 @@ export class NarinfoUploads {
   async #keptOf(
     nar: NarRecord | undefined,
     requester: Requester,
-  ): Promise<KeptNarRecord | undefined> {
+  ): Promise<UploadedNar | undefined> {
     const kept = nar && await keptFile(this.#deps.entries, nar, requester);
     return nar && kept && { nar, kept };
   }
@@ -163,7 +156,7 @@ interface NarinfoWrite extends Pick<NarinfoUpload, "usedAtMs" | "trusted"> {
   /** The row as read. */
   readonly row: NarinfoRow | undefined;
   readonly narinfo: Narinfo;
-  readonly from: KeptNarRecord;
+  readonly from: UploadedNar;
 }
 
 function parsed({ text, storePathHash }: NarinfoUpload): Narinfo {

@@ -8,7 +8,7 @@ import { UploadRefused } from "./upload_outcome.ts";
 
 export interface SpoolParts {
   readonly narName: NarName;
-  /** The folder of growing files. */
+  /** This member's folder in the spool. */
   readonly folder: string;
   readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget">;
   /** The announced size. */

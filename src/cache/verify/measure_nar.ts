@@ -63,7 +63,7 @@ export async function measureBytes(
   const { narSizeMax } = decoding;
   const hash = createHash("sha256");
   let narSize = 0;
-  let turnEndsAt = performance.now() + TURN_MS;
+  let turnEndsAtMs = performance.now() + TURN_MS;
   try {
     for await (const chunk of decoded(bytes, decoding, claim)) {
       narSize += chunk.length;
@@ -71,9 +71,9 @@ export async function measureBytes(
         return { kind: "undecodable", detail: `it holds more than ${narSizeMax} bytes` };
       }
       hash.update(chunk);
-      if (performance.now() < turnEndsAt) continue;
+      if (performance.now() < turnEndsAtMs) continue;
       await setImmediate();
-      turnEndsAt = performance.now() + TURN_MS;
+      turnEndsAtMs = performance.now() + TURN_MS;
     }
     return { kind: "measured", digest: hash.digest(), narSize };
   } catch (error) {

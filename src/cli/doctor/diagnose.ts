@@ -48,7 +48,7 @@ const PULL_BYTES_MAX = 8 << 20;
 /** Runs all checks side by side, and yields their findings in order. Changes nothing. */
 export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> {
   const { settings, door } = order;
-  using reads = startReads(order);
+  using reads = startFacts(order);
   const { server, database, room, probes } = reads;
   const places = storePlaces(settings);
   const checks: readonly (readonly [subject: string, Promise<readonly Finding[]>])[] = [
@@ -73,14 +73,14 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
 }
 
 /** Facts that several checks need, each read once. */
-interface SharedReads {
+interface SharedFacts {
   readonly server: Promise<ServerState>;
   readonly database: Promise<DatabaseState>;
   readonly room: Promise<DiskRoom | undefined>;
   readonly probes: Promise<readonly UpstreamProbe[]>;
 }
 
-function startReads({ settings, door, paths }: DiagnosisOrder): SharedReads & Disposable {
+function startFacts({ settings, door, paths }: DiagnosisOrder): SharedFacts & Disposable {
   const ending = new AbortController();
   const server = lookAtServer(door);
   const database = server.then(({ kind }) =>
@@ -123,7 +123,7 @@ async function settled(
 
 async function clockFindings(
   settings: Settings,
-  { probes, database }: SharedReads,
+  { probes, database }: SharedFacts,
 ): Promise<readonly Finding[]> {
   const clockLeadMs = (await probes).flatMap((probe) => probe.clockLeadMs ?? []);
   const state = await database;
@@ -134,7 +134,7 @@ async function clockFindings(
   });
 }
 
-async function limitFindings(settings: Settings, reads: SharedReads): Promise<readonly Finding[]> {
+async function limitFindings(settings: Settings, reads: SharedFacts): Promise<readonly Finding[]> {
   const [server, state, room] = await Promise.all([reads.server, reads.database, reads.room]);
   const stock = stockIn(state);
   const isLocal = storePlaces(settings).nars.kind === "local";
@@ -148,7 +148,7 @@ async function limitFindings(settings: Settings, reads: SharedReads): Promise<re
   });
 }
 
-async function keyFindings(settings: Settings, reads: SharedReads): Promise<readonly Finding[]> {
+async function keyFindings(settings: Settings, reads: SharedFacts): Promise<readonly Finding[]> {
   if (!settings["cache.sign-narinfo"]) {
     return [findingsOn("signing key").ok("none: narinfos keep the signatures of upstreams alone")];
   }
@@ -167,7 +167,7 @@ async function keyFindings(settings: Settings, reads: SharedReads): Promise<read
 
 async function upstreamFindings(
   settings: Settings,
-  probes: SharedReads["probes"],
+  probes: SharedFacts["probes"],
 ): Promise<readonly Finding[]> {
   const requiresSignature = settings["cache.require-upstream-signature"];
   return checkUpstreams({ probes: await probes, requiresSignature });
@@ -183,7 +183,7 @@ async function proxyFindings(
 
 async function pullFindings(
   order: DiagnosisOrder,
-  reads: SharedReads,
+  reads: SharedFacts,
 ): Promise<readonly Finding[]> {
   const { door, settings, paths: given } = order;
   const [server, database] = await Promise.all([reads.server, reads.database]);

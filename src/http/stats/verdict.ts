@@ -13,7 +13,7 @@ const DISK_FREE_MIN_BYTES = 1 << 30;
 const PINNED_PART_MAX = 0.95;
 
 /** Predicates of a cause: for one upstream, and for several. */
-const CAUSES: Readonly<Record<Useless["cause"], readonly [one: string, several: string]>> = {
+const CAUSES: Readonly<Record<Unusable["cause"], readonly [one: string, several: string]>> = {
   down: ["is down", "are down"],
   untrusted: ["is not trusted", "are not trusted"],
   status: ["answers with", "answer with"],
@@ -67,13 +67,13 @@ function upstreamFaults(upstreams: readonly UpstreamStats[], atMs: number): read
 }
 
 /** Upstreams of no use for one cause. */
-interface Useless {
+interface Unusable {
   readonly cause: Exclude<UpstreamState, "up">;
   readonly ones: readonly UpstreamStats[];
 }
 
 /** The fault of some upstreams. */
-function partFault({ cause, ones }: Useless, count: number): Pick<FaultStats, "text" | "hint"> {
+function partFault({ cause, ones }: Unusable, count: number): Pick<FaultStats, "text" | "hint"> {
   const [hosts, hint] = [hostsOf(ones), hintOf(ones)];
   if (cause === "down") {
     const verb = ones.length === 1 ? "is" : "are";
@@ -84,7 +84,7 @@ function partFault({ cause, ones }: Useless, count: number): Pick<FaultStats, "t
   return { text: `${upstreams} ${causeText({ cause, ones })}`, hint };
 }
 
-function causeText({ cause, ones }: Useless): string {
+function causeText({ cause, ones }: Unusable): string {
   const [one, several] = CAUSES[cause];
   const errors = cause === "status" || cause === "nars" ? ` ${errorsOf(ones)}` : "";
   return `${hostsOf(ones)} ${ones.length === 1 ? one : several}${errors}`;

@@ -71,19 +71,19 @@ export class Database implements AsyncDisposable {
   }
 
   async #query(query: Query, waitMs: number): Promise<Result["rows"]> {
-    const startedMs = performance.now();
+    const startedAtMs = performance.now();
     for (;;) {
-      await this.#answering(startedMs, waitMs);
-      const askedMs = performance.now();
+      await this.#answering(startedAtMs, waitMs);
+      const requestedAtMs = performance.now();
       try {
         const { rows } = await this.#pool.query(query);
         return rows;
       } catch (error) {
         if (this.isClosed) throw closedFailure();
-        if (isContention(error) && performance.now() < startedMs + AWAY_MAX_MS) continue;
+        if (isContention(error) && performance.now() < startedAtMs + AWAY_MAX_MS) continue;
         if (!isUnavailable(error)) throw error;
-        this.#away(error, askedMs);
-        if (performance.now() >= startedMs + waitMs) throw awayFailure(error);
+        this.#away(error, requestedAtMs);
+        if (performance.now() >= startedAtMs + waitMs) throw awayFailure(error);
       }
     }
   }
@@ -134,10 +134,10 @@ export class Database implements AsyncDisposable {
   }
 
   /** Resolves when the database answers. Throws "away" when that takes too long. */
-  async #answering(startedMs: number, waitMs: number): Promise<void> {
+  async #answering(startedAtMs: number, waitMs: number): Promise<void> {
     while (this.#outage !== undefined && !this.isClosed) {
       const { sinceMs, over } = this.#outage;
-      const untilMs = Math.min(startedMs, sinceMs) + waitMs;
+      const untilMs = Math.min(startedAtMs, sinceMs) + waitMs;
       const leftMs = untilMs - performance.now();
       if (leftMs <= 0) throw awayFailure();
       await over.notified(leftMs === Infinity ? undefined : leftMs);

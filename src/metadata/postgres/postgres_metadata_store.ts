@@ -55,7 +55,7 @@ import {
   type PendingFile,
   type Stock,
 } from "../space_keeper.ts";
-import type { Member, ReservedBytes, ReserveOrder } from "../space_ledger.ts";
+import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 import { encodeTouches } from "./encoded_changes.ts";
@@ -222,7 +222,7 @@ export class PostgresMetadataStore
     return row?.reserved_bytes ?? undefined;
   }
 
-  async beat(member: MemberId, { reservedBytes, limitBytes }: ReservedBytes): Promise<number> {
+  async beat(member: MemberId, { reservedBytes, limitBytes }: HeartbeatOrder): Promise<number> {
     const values = [member, limitBytes, reservedBytes, this.#nowMs()];
     const [row] = await this.#read<{ reserved_bytes: number }>("beat", ...values);
     return row?.reserved_bytes ?? 0;

@@ -35,7 +35,7 @@ import type {
   PendingFile,
   Stock,
 } from "../space_keeper.ts";
-import type { Member, ReservedBytes, ReserveOrder } from "../space_ledger.ts";
+import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
@@ -218,7 +218,7 @@ export class SqliteMetadataStore
     return await this.#unraised(() => this.#ledger.reserve(member, order));
   }
 
-  async beat(member: MemberId, order: ReservedBytes): Promise<number> {
+  async beat(member: MemberId, order: HeartbeatOrder): Promise<number> {
     return await this.#unraised(() => this.#ledger.beat(member, order));
   }
 

@@ -67,13 +67,13 @@ export class AnswerWatch implements Disposable {
     if (viaProxy) {
       return this.#wait("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), doubtMs);
     }
-    const doubtedAt = performance.now();
+    const doubtedAtMs = performance.now();
     this.#wait("connecting", dialTimeoutMs, doubtMs);
     this.#dialing = new AbortController();
     // The request itself shows better whether the connection works.
     await dial(url, this.#dialing.signal);
     if (this.#isOver) return;
-    const dialMs = performance.now() - doubtedAt;
+    const dialMs = performance.now() - doubtedAtMs;
     // A dial that was slow for the doubt was as slow for the request.
     const waitedMs = dialMs < DIAL_DOUBT_MS ? doubtMs + dialMs : 0;
     this.#wait("the answer", headerTimeoutMs, waitedMs);
