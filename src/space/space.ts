@@ -48,7 +48,7 @@ export class Space implements AsyncDisposable {
   readonly #runs: EvictionRuns;
   readonly #notifier = new Notifier();
   readonly #oneWaiting = pLimit(1);
-  readonly #noGain = new FailedRuns();
+  readonly #failedRuns = new FailedRuns();
   #waitingBytes = 0;
   #running = false;
 
@@ -58,7 +58,7 @@ export class Space implements AsyncDisposable {
     this.#runs = deps.runs;
     this.budget = deps.accounts.budget;
     this.sweeper = deps.sweeper;
-    deps.reads.whenEnded(() => this.#noGain.unused());
+    deps.reads.whenEnded(() => this.#failedRuns.unused());
   }
 
   /** Joins the members, and reads the accounts; call it before the first reservation. */
@@ -168,7 +168,7 @@ export class Space implements AsyncDisposable {
 
   /** Call it when an entry may be evicted that could not be before. */
   changed(): void {
-    this.#noGain.changed();
+    this.#failedRuns.changed();
   }
 
   /** The disk is full below the limit: evicts a part of the used bytes, if that frees this disk. */
@@ -201,7 +201,7 @@ export class Space implements AsyncDisposable {
   }
 
   get #wouldFreeNothing(): boolean {
-    return this.#noGain.has(this.#deps.nowMs(), this.budget.seen);
+    return this.#failedRuns.has(this.#deps.nowMs(), this.budget.seen);
   }
 
   get #lowWaterBytes(): number {
@@ -259,7 +259,7 @@ export class Space implements AsyncDisposable {
     const progress = () => this.#notifier.notify();
     this.#runs.run({ targetBytes, progress, isWanted: () => true }).then(({ done, end, seen }) => {
       const hadBusy = done.busyBytes > 0;
-      this.#noGain.ended(end, { hadBusy, nowMs: this.#deps.nowMs(), seen });
+      this.#failedRuns.ended(end, { hadBusy, nowMs: this.#deps.nowMs(), seen });
       this.#running = false;
       this.#notifier.notify();
     });
