@@ -50,7 +50,7 @@ export interface ClientNarinfo {
   readonly narinfo: FetchedNarinfo;
   readonly isJoined: boolean;
   /** True if the request joined a prefetch. */
-  readonly isPrefetched: boolean;
+  readonly hasJoinedPrefetch: boolean;
 }
 
 /** A prefetch: no client waited for it at its start. */
@@ -80,11 +80,11 @@ export class NarinfoFetches implements NarinfoPrefetcher {
       const isAbsent = narinfo.kind === "absent" && prefetch.isComplete;
       if (isAbsent) this.#deps.memory.negative.add(storePathHash, prefetch.clearings);
       if (isAbsent || narinfo.kind === "found") {
-        return { narinfo, isJoined: true, isPrefetched: true };
+        return { narinfo, isJoined: true, hasJoinedPrefetch: true };
       }
     }
     const { value, joined } = this.#inFlight.run(storePathHash, () => this.#fetchInTurn(request));
-    return { narinfo: await value, isJoined: joined, isPrefetched: false };
+    return { narinfo: await value, isJoined: joined, hasJoinedPrefetch: false };
   }
 
   /** True while a request for the narinfo runs. */

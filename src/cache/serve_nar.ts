@@ -71,10 +71,10 @@ export class NarServer {
       return await this.#deps.debuginfoNars.open(narName, { requestId, client });
     }
     watchers.touches.nar(narName);
-    const isPrefetched = watchers.prefetch.requested(narName);
+    const isFirstOfPrefetch = watchers.prefetch.requested(narName);
     const answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
     if (answer === undefined) return await this.#fetch(nar, { requestId, client });
-    return isPrefetched ? { ...answer, isPrefetched } : answer;
+    return isFirstOfPrefetch ? { ...answer, isFirstOfPrefetch } : answer;
   }
 
   /**
@@ -133,7 +133,7 @@ export class NarServer {
 
   async #joinedAnswer(
     nar: NarRecord,
-    { download, joined, isPrefetched }: JoinedDownload,
+    { download, joined, isFirstOfPrefetch }: JoinedDownload,
     { requestId, client: { peer } }: Requester,
   ): Promise<NarAnswer | NotHere> {
     const run = this.#tracer.here();
@@ -141,7 +141,7 @@ export class NarServer {
       restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, peer, run });
     const source = joined ? "JOINED" : "MISS";
     const open = async () => (
-      { ...await openDownload(nar, download, { source, passThrough, peer }), isPrefetched }
+      { ...await openDownload(nar, download, { source, passThrough, peer }), isFirstOfPrefetch }
     );
     return await this.#tracer.span(
       { name: joined ? "join download" : "wait for first bytes" },
@@ -165,9 +165,9 @@ export class NarServer {
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) return await this.#deps.debuginfoNars.stat(narName, requestId);
     const { kept, watchers } = this.#deps;
-    const isPrefetched = watchers.prefetch.has(narName);
+    const isFirstOfPrefetch = watchers.prefetch.has(narName);
     await using answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
-    if (answer !== undefined) return { ...factsOf(answer), isPrefetched };
+    if (answer !== undefined) return { ...factsOf(answer), isFirstOfPrefetch };
     return await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId);
   }
 

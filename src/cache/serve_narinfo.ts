@@ -16,8 +16,8 @@ import type { Touches } from "./touches.ts";
 export interface NarinfoAnswer {
   readonly source: CacheResult;
   readonly text: string | undefined;
-  /** True for the first response with a prefetched narinfo. */
-  readonly isPrefetched: boolean;
+  /** True for the first GET of a prefetched narinfo, and for each HEAD before it. */
+  readonly isFirstOfPrefetch: boolean;
 }
 
 export interface NarinfoServerDeps {
@@ -56,7 +56,9 @@ export class NarinfoServer {
   ): Promise<NarinfoAnswer> {
     const { rows: { metadata, signer }, negative, touches, demotions, prefetch } = this.#deps;
     // First, since it is in memory.
-    if (negative.has(storePathHash)) return { source: "HIT", text: undefined, isPrefetched: false };
+    if (negative.has(storePathHash)) {
+      return { source: "HIT", text: undefined, isFirstOfPrefetch: false };
+    }
     let row: NarinfoRow | undefined;
     try {
       row = await metadata.findNarinfo(storePathHash);
@@ -68,30 +70,30 @@ export class NarinfoServer {
     }
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
       touches.narinfo(storePathHash);
-      const isPrefetched = prefetch.hit(row, { requestId, isHead });
-      return { source: "HIT", text: signer.textOf(row), isPrefetched };
+      const isFirstOfPrefetch = prefetch.hit(row, { requestId, isHead });
+      return { source: "HIT", text: signer.textOf(row), isFirstOfPrefetch };
     }
     return await this.#fetch({ storePathHash, row, requestId }, isHead);
   }
 
   async #fetch(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
     const { narinfoFetches, prefetch, rows: { signer }, touches } = this.#deps;
-    const { narinfo, isJoined, isPrefetched } = await narinfoFetches.fetch(request);
+    const { narinfo, isJoined, hasJoinedPrefetch } = await narinfoFetches.fetch(request);
     const source = isJoined ? "JOINED" : "MISS";
     if (narinfo.kind === "found") {
       const { row } = narinfo;
       // A prefetched narinfo is stored without a use.
-      if (isPrefetched) touches.narinfo(row.storePathHash);
+      if (hasJoinedPrefetch) touches.narinfo(row.storePathHash);
       const clientRequest = { requestId: request.requestId, isHead };
-      const isFirst = isPrefetched && prefetch.hit(row, clientRequest);
-      if (!isPrefetched) prefetch.missed(narinfo, { ...clientRequest, isJoined });
-      return { source, text: signer.textOf(row), isPrefetched: isFirst };
+      const isFirstOfPrefetch = hasJoinedPrefetch && prefetch.hit(row, clientRequest);
+      if (!hasJoinedPrefetch) prefetch.missed(narinfo, { ...clientRequest, isJoined });
+      return { source, text: signer.textOf(row), isFirstOfPrefetch };
     }
     const { row } = request;
     // A narinfo whose upstream has failed is better than none.
-    if (row === undefined) return { source, text: undefined, isPrefetched: false };
+    if (row === undefined) return { source, text: undefined, isFirstOfPrefetch: false };
     touches.narinfo(row.storePathHash);
-    return { source: "HIT", text: signer.textOf(row), isPrefetched: false };
+    return { source: "HIT", text: signer.textOf(row), isFirstOfPrefetch: false };
   }
 
   /** False if every known source of the NAR has failed: the narinfo must be requested again. */

@@ -52,7 +52,7 @@ export interface JoinedDownload {
   /** False for a new one. */
   readonly joined: boolean;
   /** True for the first client that joins a prefetch. */
-  readonly isPrefetched: boolean;
+  readonly isFirstOfPrefetch: boolean;
 }
 
 /** The downloads in flight: one for each NAR file, however many clients request it. */
@@ -141,11 +141,11 @@ export class Downloads implements InFlight {
       const file = this.#makeGrowingFile(nar, requestId);
       const run = (download: Download) => this.#runInTurn(this.#run, { download, nar, requestId });
       const download = this.#start(nar, { file, origin: "client", run });
-      return { download, joined: false, isPrefetched: false };
+      return { download, joined: false, isFirstOfPrefetch: false };
     }
-    const isPrefetched = inFlight.origin === "prefetch" && !inFlight.isWanted;
+    const isFirstOfPrefetch = inFlight.origin === "prefetch" && !inFlight.isWanted;
     inFlight.want();
-    return { download: inFlight, joined: true, isPrefetched };
+    return { download: inFlight, joined: true, isFirstOfPrefetch };
   }
 
   /**

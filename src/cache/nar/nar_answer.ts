@@ -17,8 +17,8 @@ export interface NarFacts {
   readonly fileSize: number | undefined;
   /** An entity tag of these very bytes; `undefined` until they are known. */
   readonly tag: string | undefined;
-  /** True for the first answer with a file that larder prefetched. */
-  readonly isPrefetched?: boolean;
+  /** True for the first GET of a prefetched file, and for each HEAD before it. */
+  readonly isFirstOfPrefetch?: boolean;
 }
 
 export interface WholeOptions extends ReadOptions {

@@ -75,9 +75,9 @@ export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
   hit(row: NarinfoRow, { isHead, requestId }: ClientNarinfoRequest): boolean {
     // A client that sends HEAD alone has got an answer without an upstream.
     if (isHead) return this.#narinfoOutcomes.headRequested(row.storePathHash);
-    const isPrefetched = this.#narinfoOutcomes.requested(row.storePathHash);
-    if (isPrefetched) this.#addNar(row.narName, requestId);
-    return isPrefetched;
+    const isFirstOfPrefetch = this.#narinfoOutcomes.requested(row.storePathHash);
+    if (isFirstOfPrefetch) this.#addNar(row.narName, requestId);
+    return isFirstOfPrefetch;
   }
 
   missed(

@@ -49,9 +49,9 @@ export class PrefetchOutcomes<Name extends string> {
 
   /** The same for a HEAD that is a use of the entry: its first GET is still to come. */
   headRequested(name: Name): boolean {
-    const isPrefetched = this.requested(name);
-    if (isPrefetched) this.#keep(name);
-    return isPrefetched;
+    const isFirstOfPrefetch = this.requested(name);
+    if (isFirstOfPrefetch) this.#keep(name);
+    return isFirstOfPrefetch;
   }
 
   /** Counts entries without a request in time as wasted. */

@@ -5,9 +5,9 @@ import type { Metrics, Series } from "../../telemetry/metrics.ts";
 export type CountedResult = CacheResult | "prefetched";
 
 export function countedAs(
-  { source, isPrefetched }: Pick<NarFacts, "source" | "isPrefetched">,
+  { source, isFirstOfPrefetch }: Pick<NarFacts, "source" | "isFirstOfPrefetch">,
 ): CountedResult {
-  return isPrefetched ? "prefetched" : source;
+  return isFirstOfPrefetch ? "prefetched" : source;
 }
 
 /**

@@ -29,9 +29,9 @@ Deno.test("downloads: a client that joins a received file joins no prefetch", as
   const resumed = downloads.resume([path]);
   await eventually("it is verified", () => downloads.find(PACKED.name) !== undefined);
 
-  const { joined, isPrefetched } = downloads.join(PACKED, "request");
+  const { joined, isFirstOfPrefetch } = downloads.join(PACKED, "request");
 
-  assert.deepEqual({ joined, isPrefetched }, { joined: true, isPrefetched: false });
+  assert.deepEqual({ joined, isFirstOfPrefetch }, { joined: true, isFirstOfPrefetch: false });
   verdict.resolve(MEASURED);
   await resumed;
 });

@@ -31,7 +31,11 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
     },
     narinfoFetches: {
       fetch: () =>
-        Promise.resolve({ narinfo: { kind: "unknown" }, isJoined: false, isPrefetched: false }),
+        Promise.resolve({
+          narinfo: { kind: "unknown" },
+          isJoined: false,
+          hasJoinedPrefetch: false,
+        }),
     },
     negative: new NegativeCache(1),
     demotions,
