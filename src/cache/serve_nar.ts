@@ -20,7 +20,7 @@ import {
   type PassThroughDeps,
   restPassedThrough,
 } from "./pass_through/pass_through.ts";
-import type { NarPrefetch } from "./prefetch/prefetch_ports.ts";
+import type { NarRequestWatcher } from "./prefetch/prefetch_ports.ts";
 import type { DebuginfoNarServer } from "./serve_debuginfo_nar.ts";
 import type { MemberDownloads } from "./serve_member_download.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
@@ -38,7 +38,7 @@ export interface NarServerDeps {
   /** Notes requests and reads. */
   readonly watchers: {
     readonly touches: Pick<Touches, "nar">;
-    readonly prefetch: NarPrefetch;
+    readonly prefetch: NarRequestWatcher;
     readonly reads: ActiveReads;
   };
   /** Files that no narinfo names. */

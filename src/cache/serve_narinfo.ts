@@ -8,7 +8,7 @@ import type { CacheResult } from "./nar/nar_answer.ts";
 import type { NarinfoFetches, NarinfoRequest } from "./narinfo_fetches.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";
-import type { NarinfoPrefetch } from "./prefetch/prefetch_ports.ts";
+import type { NarinfoResponseWatcher } from "./prefetch/prefetch_ports.ts";
 import type { Demotions } from "./sources/demotions.ts";
 import type { Touches } from "./touches.ts";
 
@@ -30,7 +30,7 @@ export interface NarinfoServerDeps {
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
   readonly touches: Touches;
-  readonly prefetch: NarinfoPrefetch;
+  readonly prefetch: NarinfoResponseWatcher;
   readonly log: Logger;
 }
 

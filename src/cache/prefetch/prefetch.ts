@@ -6,8 +6,8 @@ import { type PrefetchEnd, PrefetchOutcomes } from "./prefetch_outcomes.ts";
 import { NarPrefetcher, type NarPrefetcherDeps } from "./nar_prefetcher.ts";
 import type {
   ClientNarinfoRequest,
-  NarinfoPrefetch,
-  NarPrefetch,
+  NarinfoResponseWatcher,
+  NarRequestWatcher,
   NewNarinfo,
 } from "./prefetch_ports.ts";
 import { ReferenceWalk, type ReferenceWalkDeps } from "./reference_walk.ts";
@@ -26,7 +26,7 @@ export interface PrefetchDeps {
  * Prefetches the usual next requests of a client: narinfos of references, and small NARs of its
  * narinfos. It works in the background. Its failures reach no client.
  */
-export class Prefetch implements NarinfoPrefetch, NarPrefetch, AsyncDisposable {
+export class Prefetch implements NarinfoResponseWatcher, NarRequestWatcher, AsyncDisposable {
   readonly #walk: ReferenceWalk;
   readonly #nars: NarPrefetcher;
   readonly #narinfoOutcomes: PrefetchOutcomes<StorePathHash>;

@@ -17,7 +17,7 @@ export interface NewNarinfo {
 }
 
 /** Watches the narinfo responses. Each call returns at once. */
-export interface NarinfoPrefetch {
+export interface NarinfoResponseWatcher {
   /** True for the first GET of a prefetched entry, and for each HEAD before it. */
   hit(row: NarinfoRow, request: ClientNarinfoRequest): boolean;
   /** An upstream sent it; `isJoined`: for another client's request. */
@@ -28,7 +28,7 @@ export interface NarinfoPrefetch {
 }
 
 /** Watches the NAR requests. Each call returns at once. */
-export interface NarPrefetch {
+export interface NarRequestWatcher {
   /** Notes a GET. True for the first one of a prefetched entry. */
   requested(narName: NarName): boolean;
   /** True for a prefetched entry before its first GET: a HEAD is no use of a NAR. */
@@ -56,7 +56,7 @@ export interface NarinfoPrefetcher {
 }
 
 /** Prefetches nothing. */
-export const NO_PREFETCH: NarinfoPrefetch & NarPrefetch = {
+export const NO_PREFETCH: NarinfoResponseWatcher & NarRequestWatcher = {
   hit: () => false,
   missed: () => undefined,
   requested: () => false,
