@@ -112,7 +112,7 @@ export class SqliteMetadataStore
     this.#ledger = new Ledger(this.#statements, nowMs);
     this.board = new SqliteMemberBoard({
       ...{ statements: this.#statements, nowMs },
-      within: (work) => this.#unraised(work),
+      within: (work) => this.#withoutRevision(work),
     });
   }
 
@@ -195,7 +195,7 @@ export class SqliteMetadataStore
     rows: readonly HistoryRow[],
     expired: readonly ExpiredSlots[],
   ): Promise<void> {
-    await this.#unraised(() => writeHistory(this.#statements, rows, expired));
+    await this.#withoutRevision(() => writeHistory(this.#statements, rows, expired));
   }
 
   async history(): Promise<readonly HistoryRow[]> {
@@ -215,11 +215,11 @@ export class SqliteMetadataStore
   }
 
   async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
-    return await this.#unraised(() => this.#ledger.reserve(member, order));
+    return await this.#withoutRevision(() => this.#ledger.reserve(member, order));
   }
 
   async beat(member: MemberId, order: HeartbeatOrder): Promise<number> {
-    return await this.#unraised(() => this.#ledger.beat(member, order));
+    return await this.#withoutRevision(() => this.#ledger.beat(member, order));
   }
 
   async members(observer: MemberId): Promise<readonly Member[]> {
@@ -228,7 +228,7 @@ export class SqliteMetadataStore
   }
 
   async leave(member: MemberId): Promise<void> {
-    await this.#unraised(() => this.#ledger.leave(member));
+    await this.#withoutRevision(() => this.#ledger.leave(member));
   }
 
   async storageId(): Promise<StorageId | undefined> {
@@ -236,7 +236,7 @@ export class SqliteMetadataStore
   }
 
   async claimStorageId(id: StorageId): Promise<StorageId> {
-    await this.#unraised(() => void this.#statements.claimStorageId.run(id));
+    await this.#withoutRevision(() => void this.#statements.claimStorageId.run(id));
     return await this.storageId() ?? id;
   }
 
@@ -245,8 +245,8 @@ export class SqliteMetadataStore
   }
 
   async markCopy(original: string | undefined): Promise<void> {
-    const { markCopy, unmarkCopy } = this.#statements;
-    await this.#unraised(() => original === undefined ? unmarkCopy.run() : markCopy.run(original));
+    const { markCopy: mark, unmarkCopy: unmark } = this.#statements;
+    await this.#withoutRevision(() => original === undefined ? unmark.run() : mark.run(original));
   }
 
   async coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
@@ -322,7 +322,7 @@ export class SqliteMetadataStore
   }
 
   /** Small writes of ledger and history: they raise no revision and disturb no checkpoint. */
-  #unraised<Value>(work: () => Value): Promise<Value> {
+  #withoutRevision<Value>(work: () => Value): Promise<Value> {
     return this.#unlocked(() => this.#transactions.within(work, { keepsRevision: true }));
   }
 
