@@ -11,11 +11,11 @@ import { OUTAGES } from "../../telemetry/outages.ts";
 import { closedFailure } from "../metadata_store.ts";
 import { configOf, connect, plainConfig } from "./connecting.ts";
 import {
+  isAway,
   isContention,
   isDistrust,
   isLoginRefused,
   isPasswordMissing,
-  isUnavailable,
 } from "./sql_errors.ts";
 
 /** How long a query waits for a database that restarts. A longer outage fails queries at once. */
@@ -81,7 +81,7 @@ export class Database implements AsyncDisposable {
       } catch (error) {
         if (this.isClosed) throw closedFailure();
         if (isContention(error) && performance.now() < startedAtMs + AWAY_MAX_MS) continue;
-        if (!isUnavailable(error)) throw error;
+        if (!isAway(error)) throw error;
         this.#away(error, requestedAtMs);
         if (performance.now() >= startedAtMs + waitMs) throw awayFailure(error);
       }
@@ -96,7 +96,7 @@ export class Database implements AsyncDisposable {
         this.#log.worked();
         return client;
       } catch (error) {
-        const mayPass = isUnavailable(error) && !isDistrust(error) && !isPasswordMissing(error);
+        const mayPass = isAway(error) && !isDistrust(error) && !isPasswordMissing(error);
         if (!mayPass || performance.now() >= untilMs) throw this.#openFailure(error);
         this.#log.failed("database does not answer", { error: messageOf(error) });
         await pause(PROBE_EVERY_MS, this.#closing.signal);

@@ -2,7 +2,7 @@
 import pg from "pg";
 
 /** Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html */
-const UNAVAILABLE_REGEXP = /^(08|57P0|53300|25006)/;
+const AWAY_REGEXP = /^(08|57P0|53300|25006)/;
 
 /** Serialization failure, deadlock, lock timeout. */
 const CONTENTION_REGEXP = /^(40001|40P01|55P03)$/;
@@ -14,8 +14,8 @@ const NO_PASSWORD_REGEXP = /^SASL: .*client password must be a/;
 const REFUSED_REGEXP = /^28/;
 
 /** The database does not answer, shuts down, starts, or is a standby: it may be back soon. */
-export function isUnavailable(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return UNAVAILABLE_REGEXP.test(error.code ?? "");
+export function isAway(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return AWAY_REGEXP.test(error.code ?? "");
   // Anything else that is no error of the program comes from the connection.
   return error instanceof Error && !(error instanceof TypeError) && !(error instanceof RangeError);
 }
