@@ -5,7 +5,7 @@ import { type NarName, narName } from "../../nix/nar_name.ts";
 import type { Space } from "../../space/space.ts";
 import { narRowOf } from "../nar/nar_naming.ts";
 import { SpoolFile } from "../upload/spool_file.ts";
-import { type MeasuredNar, SpoolMeasure } from "../upload/spool_measure.ts";
+import { FileMeasure, type MeasuredNar } from "../upload/file_measure.ts";
 import { type MeasuredFile, stageNar, type StageNarDeps } from "../upload/stage_nar.ts";
 import { UploadRefused } from "../upload/upload_outcome.ts";
 import { checkNarFacts } from "../verify/check_nar.ts";
@@ -54,7 +54,7 @@ export async function importNar(
   if (linked === undefined) return await copied(deps, { narinfo, nar }, signal);
   using file = linked;
   const { fileHash, fileSize } = await file.measured();
-  using measure = new SpoolMeasure(deps.verifier, orderOf(narinfo, file.path, fileSize));
+  using measure = new FileMeasure(deps.verifier, toMeasure(narinfo, file.path, fileSize));
   const measured = await measure.end({ fileHash, fileSize });
   return await keep(deps, narinfo, { file, measured: { ...measured, fileHash, fileSize } });
 }
@@ -98,18 +98,18 @@ async function copied(
   const { stream, fileSize: length } = await opened(nar, signal);
   const name = narRowOf(narinfo).name;
   try {
-    using spool = await SpoolFile.open({ narName: name, folder, space, length });
-    using measure = new SpoolMeasure(verifier, orderOf(narinfo, spool.path, length));
+    using file = await SpoolFile.open({ narName: name, folder, space, length });
+    using measure = new FileMeasure(verifier, toMeasure(narinfo, file.path, length));
     for await (const piece of stream) {
       signal.throwIfAborted();
-      await spool.write(piece);
-      measure.grown(spool.fileSize);
+      await file.write(piece);
+      measure.grown(file.fileSize);
     }
-    spool.close();
-    const { fileHash, fileSize } = spool;
+    file.close();
+    const { fileHash, fileSize } = file;
     const measured = await measure.end({ fileHash, fileSize });
     return await keep(deps, narinfo, {
-      file: spool,
+      file,
       measured: { ...measured, fileHash, fileSize },
     });
   } finally {
@@ -117,13 +117,13 @@ async function copied(
   }
 }
 
-function orderOf({ compression }: Narinfo, path: string, length: number | undefined) {
+function toMeasure({ compression }: Narinfo, path: string, length: number | undefined) {
   return { path, compression, length };
 }
 
 interface Measured extends MeasuredNar, Pick<MeasuredFile, "fileHash" | "fileSize"> {}
 
-interface Spooled {
+interface MeasuredImport {
   readonly file: Pick<SpoolFile, "path" | "ledgerBytes" | "kept">;
   readonly measured: Measured;
 }
@@ -132,7 +132,7 @@ interface Spooled {
 async function keep(
   { publishing }: ImportNarDeps,
   narinfo: Narinfo,
-  { file, measured }: Spooled,
+  { file, measured }: MeasuredImport,
 ): Promise<ImportedNar> {
   checkNarFacts(narinfo, measured);
   const { path, ledgerBytes } = file;

@@ -12,7 +12,7 @@ import { ownNames } from "./nar_names.ts";
 import { checkFreeDisk } from "./disk_check.ts";
 import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
 import { SpoolFile } from "./spool_file.ts";
-import { type MeasuredNar, SpoolMeasure } from "./spool_measure.ts";
+import { FileMeasure, type MeasuredNar } from "./file_measure.ts";
 import type { Requester } from "../nar/requester.ts";
 import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { stageNar, type StageNarDeps } from "./stage_nar.ts";
@@ -107,11 +107,11 @@ export class NarUploads {
     const startedAtMs = nowMs();
     try {
       await checkFreeDisk({ folder, space, length: body.length });
-      using spool = await SpoolFile.open({ narName, folder, space, length: body.length });
-      const measured = await this.#receive(upload, spool);
-      const { path, ledgerBytes } = spool;
+      using file = await SpoolFile.open({ narName, folder, space, length: body.length });
+      const measured = await this.#receive(upload, file);
+      const { path, ledgerBytes } = file;
       const name = await stageNar(this.#deps.publishing, { ...measured, path, ledgerBytes });
-      await spool.kept();
+      await file.kept();
       entries.touches.nar(name);
       log.info("nar uploaded", {
         nar: name,
@@ -135,20 +135,20 @@ export class NarUploads {
   /** Throws UploadRefused for anything but a file of that name. */
   async #receive(
     { narName, body, running }: WatchedUpload,
-    spool: SpoolFile,
+    file: SpoolFile,
   ): Promise<MeasuredUpload> {
     const compression = compressionOf(narName);
-    const order = { path: spool.path, compression, length: body.length };
-    using measure = new SpoolMeasure(this.#deps.verifier, order);
+    const toMeasure = { path: file.path, compression, length: body.length };
+    using measure = new FileMeasure(this.#deps.verifier, toMeasure);
     for await (const piece of piecesOf(body)) {
       this.#deps.telemetry.received.add(piece.length);
       running.received(piece.length);
-      await spool.write(piece);
-      measure.grown(spool.fileSize);
+      await file.write(piece);
+      measure.grown(file.fileSize);
     }
     running.ended();
-    spool.close();
-    const { fileHash, fileSize } = spool;
+    file.close();
+    const { fileHash, fileSize } = file;
     checkName(narName, fileHash);
     return { fileHash, fileSize, ...await measure.end({ fileHash, fileSize }) };
   }

@@ -6,7 +6,7 @@ import { FIRST_STEP_BYTES, GrowingReservation } from "../../space/growing_reserv
 import type { Space } from "../../space/space.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
-export interface SpoolParts {
+export interface SpoolFileParts {
   readonly narName: NarName;
   /** This member's folder in the spool. */
   readonly folder: string;
@@ -22,13 +22,17 @@ export interface SpoolParts {
 export class SpoolFile implements Disposable {
   readonly path: string;
   readonly #file: Deno.FsFile;
-  readonly #space: SpoolParts["space"];
+  readonly #space: SpoolFileParts["space"];
   readonly #reservation: GrowingReservation;
   readonly #hash = createHash("sha256");
   #fileSize = 0;
   #isClosed = false;
 
-  private constructor(path: string, space: SpoolParts["space"], reservation: GrowingReservation) {
+  private constructor(
+    path: string,
+    space: SpoolFileParts["space"],
+    reservation: GrowingReservation,
+  ) {
     this.path = path;
     this.#space = space;
     this.#reservation = reservation;
@@ -36,7 +40,7 @@ export class SpoolFile implements Disposable {
   }
 
   /** Throws UploadRefused where its size does not fit. */
-  static async open({ narName, folder, space, length }: SpoolParts): Promise<SpoolFile> {
+  static async open({ narName, folder, space, length }: SpoolFileParts): Promise<SpoolFile> {
     const { limitBytes } = space.budget;
     if ((length ?? 0) > limitBytes) throw tooLarge(limitBytes);
     const firstBytes = length ?? Math.min(FIRST_STEP_BYTES, limitBytes);
@@ -45,9 +49,9 @@ export class SpoolFile implements Disposable {
     if (await reservation.grow(firstBytes) < firstBytes) throw noRoom();
     const path = Deno.makeTempFileSync({ dir: folder, prefix: `${narName}.`, suffix: ".part" });
     held.defer(() => Deno.removeSync(path));
-    const spool = new SpoolFile(path, space, reservation);
+    const file = new SpoolFile(path, space, reservation);
     held.move();
-    return spool;
+    return file;
   }
 
   get fileSize(): number {

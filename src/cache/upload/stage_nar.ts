@@ -8,7 +8,7 @@ import type { FileHash, NarHash, Sha256 } from "../../nix/hash.ts";
 import { type NarName, narName as plainName } from "../../nix/nar_name.ts";
 import { ownNarRowOf } from "../nar/nar_naming.ts";
 import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
-import type { MeasuredNar } from "./spool_measure.ts";
+import type { MeasuredNar } from "./file_measure.ts";
 
 /** How long a NAR without a narinfo waits for it. */
 const STAGED_MS = 60 * 60 * 1_000;

@@ -16,7 +16,7 @@ const NAR_BYTES_MIN = 2 ** 30;
 /** The steps in which the verification hears of the file. */
 const STEP_BYTES = 1 << 20;
 
-export interface SpoolOrder {
+export interface FileToMeasure {
   readonly path: string;
   readonly compression: Compression;
   /** The announced size of the file. */
@@ -31,18 +31,18 @@ export interface MeasuredNar {
   readonly narSize: number;
 }
 
-/** The NAR hash of a growing upload. */
-export class SpoolMeasure implements Disposable {
+/** The NAR hash of a growing file: an upload, or an entry of an import. */
+export class FileMeasure implements Disposable {
   readonly #verifier: Pick<NarVerifier, "start">;
-  readonly #order: SpoolOrder;
+  readonly #file: FileToMeasure;
   #verification: Verification | undefined;
   #toldBytes = 0;
 
-  constructor(verifier: Pick<NarVerifier, "start">, order: SpoolOrder) {
+  constructor(verifier: Pick<NarVerifier, "start">, file: FileToMeasure) {
     this.#verifier = verifier;
-    this.#order = order;
+    this.#file = file;
     // Without a size the bound is known at the end only.
-    const { length, compression } = order;
+    const { length, compression } = file;
     if (length !== undefined && compression !== "none") this.#start(length, compression);
   }
 
@@ -56,7 +56,7 @@ export class SpoolMeasure implements Disposable {
   async end(
     { fileHash, fileSize }: { readonly fileHash: Sha256; readonly fileSize: number },
   ): Promise<MeasuredNar> {
-    const { compression: named, path } = this.#order;
+    const { compression: named, path } = this.#file;
     const compression = named === "none" ? sniffed(path) : named;
     if (compression === "none") return { compression, narHash: fileHash, narSize: fileSize };
     const verification = this.#verification ?? this.#start(fileSize, compression);
@@ -74,7 +74,7 @@ export class SpoolMeasure implements Disposable {
   }
 
   #start(fileSize: number, compression: Compression): Verification {
-    const { path } = this.#order;
+    const { path } = this.#file;
     const narSizeMax = Math.max(NAR_BYTES_MIN, EXPANSION_MAX * fileSize);
     return this.#verification = this.#verifier.start({ path, compression, narSizeMax });
   }
