@@ -3,19 +3,19 @@ const SILENCE_MS = 500;
 
 /** Notices that a Worker with jobs says nothing. One timer for all jobs: they are short. */
 export class SilenceWatch implements Disposable {
-  readonly #unheard: () => void;
+  readonly #onSilence: () => void;
   #jobs = 0;
-  #isUnheard = false;
+  #hasBeenSilent = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `unheard`: called again and again while the silence lasts. */
-  constructor(unheard: () => void) {
-    this.#unheard = unheard;
+  /** `onSilence`: called again and again while the silence lasts. */
+  constructor(onSilence: () => void) {
+    this.#onSilence = onSilence;
   }
 
   began(): void {
     this.#jobs++;
-    this.#timer ??= setTimeout(() => this.#look(), SILENCE_MS);
+    this.#timer ??= setTimeout(() => this.#checkSilence(), SILENCE_MS);
   }
 
   ended(): void {
@@ -24,7 +24,7 @@ export class SilenceWatch implements Disposable {
 
   /** A message came. */
   heard(): void {
-    this.#isUnheard = false;
+    this.#hasBeenSilent = false;
   }
 
   [Symbol.dispose](): void {
@@ -32,11 +32,11 @@ export class SilenceWatch implements Disposable {
     this.#timer = undefined;
   }
 
-  #look(): void {
+  #checkSilence(): void {
     this.#timer = undefined;
     if (this.#jobs === 0) return;
-    if (this.#isUnheard) this.#unheard();
-    this.#isUnheard = true;
-    this.#timer = setTimeout(() => this.#look(), SILENCE_MS);
+    if (this.#hasBeenSilent) this.#onSilence();
+    this.#hasBeenSilent = true;
+    this.#timer = setTimeout(() => this.#checkSilence(), SILENCE_MS);
   }
 }
