@@ -43,7 +43,7 @@ const ABSOLUTE_PATH = "an absolute path";
 export function nixType(kind: Kind<unknown>): string {
   if (kind.item !== undefined) return `types.listOf ${nested(nixType(kind.item))}`;
   if (kind.bare === "boolean") return "types.bool";
-  if (kind.words !== undefined) return `types.enum [ ${kind.words.map(nixText).join(" ")} ]`;
+  if (kind.values !== undefined) return `types.enum [ ${kind.values.map(nixText).join(" ")} ]`;
   if (kind.range !== undefined) return `types.ints.between ${kind.range.join(" ")}`;
   const pattern = PATTERNS.get(kind);
   if (pattern === undefined) return "types.nonEmptyStr";

@@ -4,15 +4,15 @@ import { splitArguments } from "../config/sources/flags.ts";
 
 /**
  * The arguments with the command first: ncps allows some server flags before it. Unchanged if
- * another word precedes the command.
+ * another argument precedes the command.
  */
 export function commandFirst(args: readonly string[]): readonly string[] {
   const before: string[] = [];
-  for (const { words, flag } of splitArguments({ ...OPTIONS, ...NCPS_ONLY }, args)) {
-    const [word = ""] = words;
-    if (word === "--" || (flag !== undefined && flag.spelling === undefined)) return args;
-    if (flag === undefined) return [word, ...before, ...args.slice(before.length + 1)];
-    before.push(...words);
+  for (const { texts, flag } of splitArguments({ ...OPTIONS, ...NCPS_ONLY }, args)) {
+    const [first = ""] = texts;
+    if (first === "--" || (flag !== undefined && flag.spelling === undefined)) return args;
+    if (flag === undefined) return [first, ...before, ...args.slice(before.length + 1)];
+    before.push(...texts);
   }
   return args;
 }

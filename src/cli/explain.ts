@@ -41,12 +41,14 @@ the command lists them and explains none.
 async function explainCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const { flags, rest } = parseArguments(FLAGS, { ...process, args });
   const { paths, names } = readPathsAndNames(rest, process);
-  const words = [...paths, ...names];
+  const targets = [...paths, ...names];
   using client = new ServerClient(flags, process);
   const failures: FailedPath[] = [];
   let gap = "";
-  for (const word of words) {
-    const found = typeof word === "string" ? await findStored(client, word, ANSWER_LIMIT_MS) : word;
+  for (const target of targets) {
+    const found = typeof target === "string"
+      ? await findStored(client, target, ANSWER_LIMIT_MS)
+      : target;
     if ("reason" in found) {
       failures.push(found);
       continue;
@@ -59,7 +61,7 @@ async function explainCommand(args: readonly string[], process: CommandProcess):
     else process.writeOut(gap + textOf(new ServerJson(json)));
     gap = "\n";
   }
-  const title = `${failures.length} of ${words.length} not explained:`;
+  const title = `${failures.length} of ${targets.length} not explained:`;
   return reportFailures(failures, title, process.writeError);
 }
 

@@ -13,12 +13,12 @@ export async function importBinaryCache(
 ): Promise<number> {
   const { operands: [given = "", ...paths], flags } = inputs;
   const place = placeOf(given);
-  const words = [...paths, ...listed(flags["paths-from"], process)];
-  if (words.length === 0 && place.kind === "url") {
+  const givenPaths = [...paths, ...listed(flags["paths-from"], process)];
+  if (givenPaths.length === 0 && place.kind === "url") {
     const expected = "PATH... or --paths-from FILE, as a cache behind HTTP lists nothing";
     throw new ConfigError([`import: got no paths, expected ${expected}`]);
   }
-  const targets = words.length === 0 ? [] : readStorePathArguments(words, process);
+  const targets = givenPaths.length === 0 ? [] : readStorePathArguments(givenPaths, process);
   const roots = targets.map(({ storePathHash }) => storePathHash);
   const handling = handlingOf(flags);
   // Loaded here, so that help and errors are fast.

@@ -3,6 +3,7 @@ import { counted } from "../base/format_units.ts";
 import { ConfigError } from "../config/config_error.ts";
 import { type DatabaseUrl, databaseUrl } from "../config/kinds/database_url.ts";
 import { expectationOf } from "../config/kinds/option.ts";
+import { unexpectedArguments } from "../config/sources/flags.ts";
 import type { DatabaseMoved, KeyPlace } from "../app/migrate_database.ts";
 import type { CopyProgress } from "../metadata/copy_metadata.ts";
 import { StatusLine } from "./client/status_line.ts";
@@ -16,8 +17,7 @@ export async function migrateDatabaseCommand(
 ): Promise<number> {
   const problems: string[] = [];
   const places = [from, to].map((given) => placeOf(given, problems));
-  const words = [...more, ...server];
-  problems.push(...words.map((word) => `${JSON.stringify(word)}: unexpected argument`));
+  problems.push(...unexpectedArguments([...more, ...server]));
   const [source, target] = places;
   if (problems.length > 0 || source === undefined || target === undefined) {
     throw new ConfigError(problems);

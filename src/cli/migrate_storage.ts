@@ -73,14 +73,14 @@ function isBucketName(given: string): boolean {
 
 /** The places as settings, unless others are given. The database is in the folder by default. */
 function impliedBy(places: readonly StoragePlace[], server: readonly string[]): readonly string[] {
-  const words = places.map((place) =>
+  const args = places.map((place) =>
     place.kind === "local"
       ? `--cache-storage-local=${place.folder}`
       : `--cache-storage-s3-bucket=${place.bucket}`
   );
-  const isGiven = (flag: string) => server.some((word) => word.split("=")[0] === flag);
-  const flags = new Map(words.toReversed().map((word) => [word.split("=")[0] ?? "", word]));
-  return [...flags].filter(([flag]) => !isGiven(flag)).map(([, word]) => word);
+  const isGiven = (flag: string) => server.some((arg) => arg.split("=")[0] === flag);
+  const flags = new Map(args.toReversed().map((arg) => [arg.split("=")[0] ?? "", arg]));
+  return [...flags].filter(([flag]) => !isGiven(flag)).map(([, arg]) => arg);
 }
 
 function progressLine(progress: NarCopyProgress | undefined): string {

@@ -19,13 +19,13 @@ export function splitServerArguments(
 ): ServerArguments {
   const own: string[] = [];
   const server: string[] = [];
-  for (const { words, flag } of splitArguments({ ...OPTIONS, ...NCPS_ONLY, ...ownFlags }, args)) {
+  for (const { texts, flag } of splitArguments({ ...OPTIONS, ...NCPS_ONLY, ...ownFlags }, args)) {
     if (flag !== undefined && "problem" in flag && flag.spelling === undefined) {
       throw new ConfigError([flag.problem]);
     }
     const key = flag?.spelling?.key;
     const isOwn = key === undefined || Object.hasOwn(ownFlags, key);
-    (isOwn ? own : server).push(...words);
+    (isOwn ? own : server).push(...texts);
   }
   return { own, server };
 }

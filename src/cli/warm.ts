@@ -71,13 +71,13 @@ async function warmCommand(args: readonly string[], process: CommandProcess): Pr
   return await reportMissing(failures, client, process) || status;
 }
 
-/** Throws a `ConfigError` for an invalid word before it evaluates anything. */
+/** Throws a `ConfigError` for an invalid argument before it evaluates anything. */
 async function readTargets(
-  words: readonly string[],
+  args: readonly string[],
   process: CommandProcess,
 ): Promise<readonly StorePathArgument[]> {
-  const installables = words.filter(isInstallable);
-  const paths = words.filter((word) => !isInstallable(word));
+  const installables = args.filter(isInstallable);
+  const paths = args.filter((arg) => !isInstallable(arg));
   const hasNone = paths.length === 0 && installables.length > 0;
   const targets = [...hasNone ? [] : readStorePathArguments(paths, process)];
   for (const installable of installables) {

@@ -24,7 +24,7 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
 /** Nix has no limit, and recurses for ever. */
 const INCLUDES_DEEP_MAX = 20;
 
-/** Reads settings as Nix does: words, `extra-` names, and includes that may be missing. */
+/** Reads settings as Nix does: values, `extra-` names, and includes that may be missing. */
 export function readNixConf({ texts, read }: NixConfInputs): NixSettings {
   const settings = new Map<string, readonly string[]>();
   for (const text of texts) readInto(settings, text, { read, depth: 0 });
@@ -42,22 +42,22 @@ function readInto(
 ): void {
   for (const line of text.split("\n")) {
     const [plain = ""] = line.split("#");
-    const [name = "", sign = "", ...words] = plain.trim().split(/[ \t\r]+/);
+    const [name = "", sign = "", ...values] = plain.trim().split(/[ \t\r]+/);
     if (name === "include" || name === "!include") {
       const path = sign.startsWith("/") ? sign : `${folder}/${sign}`;
       const included = depth < INCLUDES_DEEP_MAX ? read(path) : undefined;
       const below = { text: included ?? "", folder: path.slice(0, path.lastIndexOf("/")) };
       readInto(settings, below, { read, depth: depth + 1 });
-    } else if (sign === "=") set(settings, name, words);
+    } else if (sign === "=") set(settings, name, values);
   }
 }
 
-function set(settings: Map<string, readonly string[]>, given: string, words: readonly string[]) {
+function set(settings: Map<string, readonly string[]>, given: string, values: readonly string[]) {
   const isExtra = given.startsWith("extra-");
   const plain = isExtra ? given.slice("extra-".length) : given;
   const name = ALIASES.get(plain) ?? plain;
   const former = isExtra ? settings.get(name) ?? defaultOf(name) : [];
-  settings.set(name, [...former, ...words.filter((word) => word !== "")]);
+  settings.set(name, [...former, ...values.filter((value) => value !== "")]);
 }
 
 /** The defaults of Nix for lists. */

@@ -8,7 +8,7 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { NegativeCache } from "../negative_cache.ts";
 import type { ExplainedAnswer, Explanation, PinReaching } from "./explanation.ts";
-import type { PathRecord, RecordedNar, UpstreamWord } from "../nar/path_record.ts";
+import type { PathRecord, RecordedNar, UpstreamAnswer } from "../nar/path_record.ts";
 import { reasonsOf } from "./reasons.ts";
 
 /** The entries that eviction takes next, read once for each explanation. */
@@ -130,7 +130,7 @@ function unstored({ unstored, failures }: RecordedNar) {
   };
 }
 
-function explainedAnswer({ upstream, result, status, atMs }: UpstreamWord): ExplainedAnswer {
+function explainedAnswer({ upstream, result, status, atMs }: UpstreamAnswer): ExplainedAnswer {
   return { upstream, result, status: status ?? null, at: instant(atMs) };
 }
 

@@ -115,11 +115,11 @@ function answerReasons({ answers, verdict }: ExplainedFacts): readonly string[] 
 
 function answerIn(
   { upstream, result, status, at }: ExplainedAnswer,
-  words: typeof RESULTS = {},
+  texts: typeof RESULTS = {},
 ): string {
   const said = result === "status" && status !== null
     ? `answered with HTTP status ${status}`
-    : words[result] ?? RESULTS[result] ?? "answered";
+    : texts[result] ?? RESULTS[result] ?? "answered";
   return `${upstream} ${said} at ${clock(at)}.`;
 }
 

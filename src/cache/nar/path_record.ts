@@ -8,7 +8,7 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 const PATHS_MAX = 5_000;
 
 /** An upstream's answer about a store path, or about its NAR file. */
-export interface UpstreamWord {
+export interface UpstreamAnswer {
   readonly upstream: string;
   /** `found`, `absent`, `down` if it got no request, or why its answer was of no use. */
   readonly result: string;
@@ -17,14 +17,14 @@ export interface UpstreamWord {
   readonly atMs: number;
 }
 
-/** A store path in the words of upstreams. */
+/** The answers of upstreams about a store path. */
 export interface RecordedPath {
   /** Name such as `hello-2.12`; `undefined` if larder has not met it. */
   readonly name: string | undefined;
   /** Its NAR, which larder may have forgotten; `undefined` if larder has not met it. */
   readonly narName: NarName | undefined;
   /** The newest answer of each upstream. */
-  readonly answers: readonly UpstreamWord[];
+  readonly answers: readonly UpstreamAnswer[];
 }
 
 /** Why larder did not store a NAR file. */
@@ -46,7 +46,7 @@ export interface RecordedNar {
   /** The upstreams that sent the stored file; `undefined` if that is unknown. */
   readonly senders: readonly string[] | undefined;
   /** The newest failure of each upstream since then. */
-  readonly failures: readonly UpstreamWord[];
+  readonly failures: readonly UpstreamAnswer[];
   /** The end of the last transfer that stored nothing; `undefined` if there is none. */
   readonly unstored: UnstoredNar & { readonly atMs: number } | undefined;
 }
@@ -65,7 +65,11 @@ export class PathRecord {
   }
 
   /** `name`: the path's, in an answer that has it. */
-  answered(storePathHash: StorePathHash, answer: Omit<UpstreamWord, "atMs">, name?: string): void {
+  answered(
+    storePathHash: StorePathHash,
+    answer: Omit<UpstreamAnswer, "atMs">,
+    name?: string,
+  ): void {
     const known = this.#paths.peek(storePathHash) ?? NOTHING;
     this.#paths.set(storePathHash, {
       ...known,
@@ -102,7 +106,7 @@ export class PathRecord {
   }
 
   /** An upstream did not send the whole file. */
-  narFailed(narName: NarName, failure: Omit<UpstreamWord, "atMs">): void {
+  narFailed(narName: NarName, failure: Omit<UpstreamAnswer, "atMs">): void {
     const known = this.ofNar(narName);
     const failures = this.#withNewest(known.failures, failure);
     this.#nars.set(narName, { ...known, failures });
@@ -121,10 +125,10 @@ export class PathRecord {
   }
 
   #withNewest(
-    words: readonly UpstreamWord[],
-    word: Omit<UpstreamWord, "atMs">,
-  ): readonly UpstreamWord[] {
-    const others = words.filter(({ upstream }) => upstream !== word.upstream);
-    return [...others, { ...word, atMs: this.#nowMs() }];
+    answers: readonly UpstreamAnswer[],
+    answer: Omit<UpstreamAnswer, "atMs">,
+  ): readonly UpstreamAnswer[] {
+    const others = answers.filter(({ upstream }) => upstream !== answer.upstream);
+    return [...others, { ...answer, atMs: this.#nowMs() }];
   }
 }

@@ -96,7 +96,7 @@ class ZstdModule implements ZstdDecoder {
   *decode(): Generator<Uint8Array> {
     for (let used = 0, isMore = this.#inputSize > 0; isMore;) {
       const fields = [this.#input, this.#inputSize, used, this.#output, OUTPUT_BYTES, 0];
-      this.#words().set(fields);
+      this.#fieldView().set(fields);
       const place = this.#fields;
       const outputPlace = place + FIELDS.output * WORD_BYTES;
       const result = this.#exports.ZSTD_decompressStream(this.#context, outputPlace, place);
@@ -104,9 +104,9 @@ class ZstdModule implements ZstdDecoder {
         const reason = result === -ZSTD_MEMORY ? "out of memory" : "the data is damaged";
         throw new Error(`Cannot read zstd: its decoder says "${reason}"`);
       }
-      const words = this.#words();
-      used = words[FIELDS.inputUsed] ?? 0;
-      const length = words[FIELDS.outputUsed] ?? 0;
+      const view = this.#fieldView();
+      used = view[FIELDS.inputUsed] ?? 0;
+      const length = view[FIELDS.outputUsed] ?? 0;
       if (length > 0) yield this.#bytesAt(this.#output, length).slice();
       isMore = used < this.#inputSize || length === OUTPUT_BYTES;
     }
@@ -114,7 +114,7 @@ class ZstdModule implements ZstdDecoder {
   }
 
   /** A new view each time: memory that has grown has another buffer. */
-  #words(): Uint32Array {
+  #fieldView(): Uint32Array {
     return new Uint32Array(this.#exports.memory.buffer, this.#fields, FIELD_COUNT);
   }
 

@@ -14,12 +14,12 @@ export interface PathsAndNames {
   readonly names: readonly string[];
 }
 
-/** Reads all words. Throws a `ConfigError` with each that is neither, or if there are none. */
-export function readPathsAndNames(words: readonly string[], links: Links): PathsAndNames {
-  const isName = (word: string) =>
-    isPackageName(word) && readStorePathArgument(word, links) === undefined;
-  const names = words.filter(isName);
-  const others = words.filter((word) => !isName(word));
+/** Reads all arguments. Throws a `ConfigError` with each that is neither, or if there are none. */
+export function readPathsAndNames(args: readonly string[], links: Links): PathsAndNames {
+  const isName = (arg: string) =>
+    isPackageName(arg) && readStorePathArgument(arg, links) === undefined;
+  const names = args.filter(isName);
+  const others = args.filter((arg) => !isName(arg));
   const hasOnlyNames = names.length > 0 && others.length === 0;
   return { names, paths: hasOnlyNames ? [] : readStorePathArguments(others, links) };
 }
@@ -33,8 +33,8 @@ export function thoseNamed<One extends { readonly name: string | null }>(
   return exact.length > 0 ? exact : all.filter(({ name }) => packageOf(name ?? "") === given);
 }
 
-function isPackageName(word: string): boolean {
-  return NAME_REGEXP.test(word) && !/^\.{1,2}$/.test(word);
+function isPackageName(arg: string): boolean {
+  return NAME_REGEXP.test(arg) && !/^\.{1,2}$/.test(arg);
 }
 
 /** `firefox` of `firefox-130.0`: as in Nix, the version begins behind the first dash and digit. */

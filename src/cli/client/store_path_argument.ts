@@ -35,13 +35,13 @@ const STORE_SEGMENTS = segmentsOf(STORE_DIR);
 
 /** Reads all arguments. Throws a `ConfigError` with each invalid one, or if there are none. */
 export function readStorePathArguments(
-  words: readonly string[],
+  args: readonly string[],
   links: Links,
 ): readonly StorePathArgument[] {
-  if (words.length === 0) throw new ConfigError([`got nothing, expected ${STORE_PATH_EXPECTED}`]);
-  const read = words.map((word) => readStorePathArgument(word, links));
+  if (args.length === 0) throw new ConfigError([`got nothing, expected ${STORE_PATH_EXPECTED}`]);
+  const read = args.map((arg) => readStorePathArgument(arg, links));
   const problems = read.flatMap((one, index) =>
-    one === undefined ? [`${JSON.stringify(words[index])}: expected ${STORE_PATH_EXPECTED}`] : []
+    one === undefined ? [`${JSON.stringify(args[index])}: expected ${STORE_PATH_EXPECTED}`] : []
   );
   if (problems.length > 0) throw new ConfigError(problems);
   const byHash = new Map<StorePathHash, StorePathArgument>();
@@ -57,8 +57,8 @@ export function readStorePathArguments(
  * it, or a link to one. Only links have to exist. `undefined` for anything else.
  */
 export function readStorePathArgument(given: string, links: Links): StorePathArgument | undefined {
-  const word = given.replace(/\.narinfo$/, "");
-  if (isStorePathHash(word)) return { given, storePathHash: word };
+  const hash = given.replace(/\.narinfo$/, "");
+  if (isStorePathHash(hash)) return { given, storePathHash: hash };
   const baseName = isBaseName(given) ? given : followToStore(given, links);
   return baseName && { given, storePathHash: hashOfBaseName(baseName), baseName };
 }

@@ -80,14 +80,14 @@ function transferLine(one: ServerJson): string {
   const name = one.at("name").text ?? one.at("nar").text ?? "";
   const received_bytes = one.at("received_bytes").number ?? 0;
   const file_bytes = one.at("file_bytes").number ?? null;
-  const words = transferWords({
+  const facts = transferWords({
     ...{ received_bytes, file_bytes, state: stateOf(one) },
     bytes_per_second: one.at("bytes_per_second").number ?? null,
     seconds_left: one.at("seconds_left").number ?? null,
   });
   const part = file_bytes ? [formatPercent(Math.min(1, received_bytes / file_bytes))] : [];
   const clients = counted(one.at("client_count").number ?? 0, "client");
-  return `${name.padEnd(NAME_COLUMNS)}  ${[...part, ...words, clients].join(", ")}`;
+  return `${name.padEnd(NAME_COLUMNS)}  ${[...part, ...facts, clients].join(", ")}`;
 }
 
 /** An older server may tell none. */

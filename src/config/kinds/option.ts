@@ -5,7 +5,7 @@ export interface Kind<T> {
   /** The TOML type allowed without quotes; a string is always accepted. */
   readonly bare?: "number" | "boolean";
   /** All valid texts, for choices only. */
-  readonly words?: readonly string[];
+  readonly values?: readonly string[];
   /** The smallest and the largest number, for whole numbers only. */
   readonly range?: readonly [min: number, max: number];
   /** The kind of each item, for lists only. */

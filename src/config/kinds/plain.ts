@@ -75,15 +75,15 @@ export function integer(min: number, max: number): Kind<number> {
   };
 }
 
-/** One of the given words. */
-export function choice<const Word extends string>(...words: readonly Word[]): Kind<Word> {
+/** One of the given values. */
+export function choice<const Value extends string>(...values: readonly Value[]): Kind<Value> {
   return {
-    placeholder: words.join("|"),
-    words,
+    placeholder: values.join("|"),
+    values,
     parse(given) {
-      const word = words.find((candidate) => candidate === given);
-      if (word === undefined) throw new Error(`one of ${words.join(", ")}`);
-      return word;
+      const value = values.find((candidate) => candidate === given);
+      if (value === undefined) throw new Error(`one of ${values.join(", ")}`);
+      return value;
     },
     print: (value) => value,
   };

@@ -18,8 +18,8 @@ export interface FlagFindings extends Findings {
 
 /** An operand, a flag with its value, or `--` with all operands behind it. */
 export interface Argument {
-  /** As written: a value behind a blank is a word of its own. */
-  readonly words: readonly string[];
+  /** As written: a value behind a blank is a text of its own. */
+  readonly texts: readonly string[];
   /** Absent for operands. */
   readonly flag?: ReadFlag;
 }
@@ -34,8 +34,8 @@ export function readFlags(table: OptionTable, args: readonly string[]): FlagFind
   const found: FoundOption[] = [];
   const problems: string[] = [];
   const rest: string[] = [];
-  for (const { words, flag } of splitArguments(table, args)) {
-    if (flag === undefined) rest.push(...words[0] === "--" ? words.slice(1) : words);
+  for (const { texts, flag } of splitArguments(table, args)) {
+    if (flag === undefined) rest.push(...texts[0] === "--" ? texts.slice(1) : texts);
     else if ("found" in flag) found.push(flag.found);
     else problems.push(flag.problem);
   }
@@ -54,22 +54,22 @@ export function* splitArguments(
 ): Generator<Argument, void> {
   const flags = spellingsIn("flag", table);
   for (let at = 0; at < args.length; at++) {
-    const word = args[at] ?? "";
-    if (word === "--") return yield { words: args.slice(at) };
-    if (!word.startsWith("-") || word === "-") {
-      yield { words: [word] };
+    const arg = args[at] ?? "";
+    if (arg === "--") return yield { texts: args.slice(at) };
+    if (!arg.startsWith("-") || arg === "-") {
+      yield { texts: [arg] };
       continue;
     }
-    const { usesNext, ...flag } = readFlag(splitFlag(word), args[at + 1], flags);
-    const words = args.slice(at, usesNext ? at + 2 : at + 1);
-    yield { words, flag };
-    at += words.length - 1;
+    const { usesNext, ...flag } = readFlag(splitFlag(arg), args[at + 1], flags);
+    const texts = args.slice(at, usesNext ? at + 2 : at + 1);
+    yield { texts, flag };
+    at += texts.length - 1;
   }
 }
 
 /** A problem for each unexpected argument. */
 export function unexpectedArguments(rest: readonly string[]): readonly string[] {
-  return rest.map((word) => `${JSON.stringify(word)}: unexpected argument`);
+  return rest.map((arg) => `${JSON.stringify(arg)}: unexpected argument`);
 }
 
 interface Flag {
@@ -80,9 +80,9 @@ interface Flag {
 
 type Read = ReadFlag & { readonly usesNext: boolean };
 
-function splitFlag(word: string): Flag {
-  const at = word.indexOf("=");
-  return at < 0 ? { name: word } : { name: word.slice(0, at), inline: word.slice(at + 1) };
+function splitFlag(arg: string): Flag {
+  const at = arg.indexOf("=");
+  return at < 0 ? { name: arg } : { name: arg.slice(0, at), inline: arg.slice(at + 1) };
 }
 
 function readFlag(

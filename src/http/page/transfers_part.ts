@@ -52,23 +52,23 @@ function list<One>(
   return count > 0 && rows(under_way, { count, section: "now", ...look }, show);
 }
 
-interface TransferWords {
+interface TransferLabels {
   readonly kind: "Download" | "Upload";
   readonly towards: "to" | "from";
   readonly at: string;
 }
 
-function transfer(one: TransfersStats["under_way"][number], words: TransferWords): Html {
+function transfer(one: TransfersStats["under_way"][number], labels: TransferLabels): Html {
   const { received_bytes, file_bytes } = one;
   const name = one.name ?? one.nar;
   const part = file_bytes ? Math.min(1, received_bytes / file_bytes) : undefined;
   const clients = clientsOf(one);
   return markup`<li class="transfer"><b>${name}</b>${
     part !== undefined && markup`<span class="part">${formatPercent(part)}</span>`
-  }<progress aria-label="${words.kind} of ${name}" max="1"${
+  }<progress aria-label="${labels.kind} of ${name}" max="1"${
     part !== undefined && markup` value="${part}"`
-  }></progress><span class="detail">${facts(one, words.at)}</span>${
-    clients !== "" && markup`<span class="detail clients">${words.towards} ${clients}</span>`
+  }></progress><span class="detail">${facts(one, labels.at)}</span>${
+    clients !== "" && markup`<span class="detail clients">${labels.towards} ${clients}</span>`
   }</li>`;
 }
 

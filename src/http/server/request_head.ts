@@ -121,6 +121,6 @@ function expectsContinue(fields: RequestHeaders, isOld: boolean): boolean {
 
 function keepsAlive(connection: string | null, isOld: boolean): boolean {
   if (connection === null) return !isOld;
-  const words = fieldWords(connection);
-  return isOld ? words.includes("keep-alive") : !words.includes("close");
+  const options = fieldWords(connection);
+  return isOld ? options.includes("keep-alive") : !options.includes("close");
 }

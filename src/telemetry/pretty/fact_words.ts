@@ -51,9 +51,9 @@ export function factWords(msg: string, facts: Facts, level: LogLevel): FactWords
   const left = new Set(leftOut(facts));
   const shown = Object.entries(facts).filter(([name]) => !left.has(name));
   const inWords = (table: typeof FIRST) =>
-    Object.entries(table).flatMap(([name, words]) => {
+    Object.entries(table).flatMap(([name, print]) => {
       const fact = shown.find(([one]) => one === name);
-      return fact === undefined ? [] : [visible(words(fact[1]))];
+      return fact === undefined ? [] : [visible(print(fact[1]))];
     });
   const isSpoken = (name: string) => Object.hasOwn(FIRST, name) || Object.hasOwn(LAST, name);
   const named = shown.filter(([name]) => !isSpoken(name));

@@ -18,26 +18,26 @@ interface NetrcEntry {
   password: string;
 }
 
-/** Words, quoted or plain; a `#` word starts a comment that runs to the end of its line. */
-const WORD_REGEXP = /"((?:[^"\\]|\\.)*)"|(#[^\n]*)|(\S+)/g;
+/** Tokens, quoted or plain; a `#` token starts a comment that runs to the end of its line. */
+const TOKEN_REGEXP = /"((?:[^"\\]|\\.)*)"|(#[^\n]*)|(\S+)/g;
 
 /**
  * Reads a netrc file as curl and Nix do (GNU inetutils manual, "The .netrc file"). It knows
  * `machine`, `default`, `login`, `password` and `account`; a `macdef` runs to the next empty line.
- * Throws a Failure "bad-request" that names the word and its line, never a password.
+ * Throws a Failure "bad-request" that names the token and its line, never a password.
  */
 export function parseNetrc(text: string): Netrc {
   const entries: NetrcEntry[] = [];
-  const words = wordsOf(text.replace(/(^|\s)macdef[^\n]*\n(?:[^\n]+\n?)*/g, "$1"));
-  for (let word = words.next(); !word.done; word = words.next()) {
-    const { value: { text: key, line } } = word;
+  const tokens = tokensOf(text.replace(/(^|\s)macdef[^\n]*\n(?:[^\n]+\n?)*/g, "$1"));
+  for (let token = tokens.next(); !token.done; token = tokens.next()) {
+    const { value: { text: key, line } } = token;
     const current = entries.at(-1);
     if (key === "default") entries.push({ machine: undefined, login: "", password: "" });
     else if (key === "machine") {
-      entries.push({ machine: argument(words, key, line), login: "", password: "" });
+      entries.push({ machine: argument(tokens, key, line), login: "", password: "" });
     } else if (key === "login" || key === "password" || key === "account") {
       if (current === undefined) throw bad(`${key} before any machine`, line);
-      const value = argument(words, key, line);
+      const value = argument(tokens, key, line);
       if (key !== "account") current[key] = value;
     } else throw bad("expected machine, default, login, password, account or macdef", line);
   }
@@ -46,13 +46,13 @@ export function parseNetrc(text: string): Netrc {
   };
 }
 
-interface Word {
+interface Token {
   readonly text: string;
   readonly line: number;
 }
 
-function* wordsOf(text: string): Generator<Word, undefined> {
-  for (const match of text.matchAll(WORD_REGEXP)) {
+function* tokensOf(text: string): Generator<Token, undefined> {
+  for (const match of text.matchAll(TOKEN_REGEXP)) {
     const [, quoted, comment, plain] = match;
     if (comment !== undefined) continue;
     const line = text.slice(0, match.index).split("\n").length;
@@ -61,8 +61,8 @@ function* wordsOf(text: string): Generator<Word, undefined> {
   return undefined;
 }
 
-function argument(words: Iterator<Word, undefined>, key: string, line: number): string {
-  const next = words.next();
+function argument(tokens: Iterator<Token, undefined>, key: string, line: number): string {
+  const next = tokens.next();
   if (next.done) throw bad(`${key} without a value`, line);
   return next.value.text;
 }
