@@ -60,7 +60,7 @@ async function exportCommand(args: readonly string[], process: CommandProcess): 
   }
   const whole = counted(last.pathsDone - missing.length, "path");
   process.writeOut(`exported ${whole}: ${formatBytes(last.bytes)} written to ${folder}\n`);
-  const failures = missing.map(({ name, problem }) => ({ what: name, reason: problem }));
+  const failures = missing.map(({ name, problem }) => ({ name, reason: problem }));
   const status = reportFailures(failures, "not exported:", process.writeError);
   return stopping.signal.aborted ? EXIT.failed : status;
 }

@@ -89,7 +89,7 @@ export async function runImport(
   } finally {
     if (last !== undefined) process.writeOut(reportOf(last));
   }
-  const failures = broken.map(({ name, problem }) => ({ what: name, reason: problem }));
+  const failures = broken.map(({ name, problem }) => ({ name, reason: problem }));
   const status = reportFailures(failures, "not imported:", process.writeError);
   const { withoutRoom } = last;
   if (withoutRoom > 0) {

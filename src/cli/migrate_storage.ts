@@ -37,7 +37,7 @@ export async function migrateStorageCommand(
     process.writeError("larder: stopped; run it again to go on\n");
     return EXIT.failed;
   }
-  const failures = moved.notCopied.map(({ at, reason }) => ({ what: at, reason }));
+  const failures = moved.notCopied.map(({ at, reason }) => ({ name: at, reason }));
   const status = reportFailures(failures, "not copied:", process.writeError);
   process.writeOut(reportOf(moved));
   return moved.isSame ? status : EXIT.failed;

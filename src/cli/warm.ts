@@ -63,7 +63,7 @@ async function warmCommand(args: readonly string[], process: CommandProcess): Pr
   let status: number = EXIT.ok;
   if (flags.pin) {
     const unpinned = await pinComplete(warm, targets, { client, process });
-    const pinned = targets.filter(({ given }) => unpinned.every(({ what }) => what !== given));
+    const pinned = targets.filter(({ given }) => unpinned.every(({ name }) => name !== given));
     const short = await notKept(client, pinned, KEPT_WITHIN_MS);
     status = reportFailures(unpinned, "not pinned:", process.writeError);
     status = reportFailures(short, NOT_KEPT, process.writeError) || status;
@@ -153,6 +153,6 @@ async function pinComplete(
   });
   const reason = "its closure is not complete; larder pin pins it all the same";
   const holes = targets.filter((target) => !complete.includes(target))
-    .map(({ given }) => ({ what: given, reason }));
+    .map(({ given }) => ({ name: given, reason }));
   return [...failures, ...holes];
 }

@@ -5,7 +5,7 @@ import { Unreachable } from "./server_client.ts";
 
 /** A store path for which the command failed. */
 export interface FailedPath {
-  readonly what: string;
+  readonly name: string;
   readonly reason: string;
 }
 
@@ -23,7 +23,7 @@ export async function eachStorePath(
       await act(target);
     } catch (error) {
       if (error instanceof Unreachable) throw error;
-      failures.push({ what: target.given, reason: messageOf(error) });
+      failures.push({ name: target.given, reason: messageOf(error) });
     }
   }
   return failures;
@@ -36,7 +36,7 @@ export function reportFailures(
   writeError: (text: string) => void,
 ): number {
   if (failures.length === 0) return EXIT.ok;
-  const lines = failures.map(({ what, reason }) => `  ${what}: ${reason}\n`);
+  const lines = failures.map(({ name, reason }) => `  ${name}: ${reason}\n`);
   writeError(`larder: ${title}\n${lines.join("")}`);
   return EXIT.failed;
 }

@@ -51,7 +51,7 @@ export async function notKept(
     const pins = await pinnedClosures(client);
     const short = targets.flatMap(({ given, storePathHash }) => {
       const missing = pins.find(({ root }) => root === storePathHash)?.missing ?? 0;
-      return missing > 0 ? [{ what: given, reason: `${missing} of its paths are not kept` }] : [];
+      return missing > 0 ? [{ name: given, reason: `${missing} of its paths are not kept` }] : [];
     });
     if (short.length === 0 || performance.now() > untilMs) return short;
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));

@@ -20,7 +20,7 @@ export function findPinned(names: readonly string[], pins: readonly Pinned[]): P
     const matching = thoseNamed(given, pins);
     const [only] = matching;
     if (matching.length === 1 && only !== undefined) found.push(argumentOf(given, only));
-    else failures.push({ what: given, reason: reasonOf(matching) });
+    else failures.push({ name: given, reason: reasonOf(matching) });
   }
   return { found, failures };
 }

@@ -32,7 +32,7 @@ export async function findStored(
   if (matching.length === 1 && isBaseName(baseName)) {
     return { given, baseName, storePathHash: hashOfBaseName(baseName) };
   }
-  return { what: given, reason: reasonOf(matching) };
+  return { name: given, reason: reasonOf(matching) };
 }
 
 function reasonOf(matching: readonly string[]): string {

@@ -89,7 +89,7 @@ export class WarmClosure {
   /** The failed paths, in order of discovery. */
   get failures(): readonly FailedPath[] {
     return [...this.#paths.values()].flatMap(({ name, problem }) =>
-      problem === undefined ? [] : [{ what: name, reason: problem }]
+      problem === undefined ? [] : [{ name, reason: problem }]
     );
   }
 

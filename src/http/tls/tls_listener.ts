@@ -186,8 +186,8 @@ function listenWith(pair: Pair, { certPath, keyPath }: TlsFiles): Deno.TlsListen
       alpnProtocols: ["http/1.1"],
     });
   } catch (error) {
-    const what = `the certificate ${certPath} with the key ${keyPath}`;
-    throw new Failure("broken", `Cannot use ${what}: ${messageOf(error)}`);
+    const files = `the certificate ${certPath} with the key ${keyPath}`;
+    throw new Failure("broken", `Cannot use ${files}: ${messageOf(error)}`);
   }
 }
 

@@ -17,8 +17,8 @@ export function isChanged(error: unknown): boolean {
 }
 
 /** The failure of one operation. "unavailable": no row and no object is wrong. */
-export function s3Failure(what: string, error: unknown): Failure {
-  return new Failure("unavailable", `Cannot ${what}: ${s3Reason(error)}`, {}, error);
+export function s3Failure(action: string, error: unknown): Failure {
+  return new Failure("unavailable", `Cannot ${action}: ${s3Reason(error)}`, {}, error);
 }
 
 /** The reason without keys and addresses of requests. */

@@ -9,8 +9,8 @@ const DIAL_DOUBT_MS = 100;
 
 /** An upstream timed out; `message` names the step that took too long. */
 export class UpstreamTimeout extends NoAnswer {
-  constructor(what: string, limitMs: number) {
-    super("timeout", `Cannot get answer: ${what} took over ${formatMs(limitMs)}`);
+  constructor(step: string, limitMs: number) {
+    super("timeout", `Cannot get answer: ${step} took over ${formatMs(limitMs)}`);
   }
 }
 
@@ -79,10 +79,10 @@ export class AnswerWatch implements Disposable {
     this.#wait("the answer", headerTimeoutMs, waitedMs);
   }
 
-  #wait(what: string, limitMs: number, waitedMs: number): void {
+  #wait(step: string, limitMs: number, waitedMs: number): void {
     this.#limit?.[Symbol.dispose]();
     this.#limit = new Countdown(Math.max(0, limitMs - waitedMs), () => {
-      this.#onLate(new UpstreamTimeout(what, limitMs));
+      this.#onLate(new UpstreamTimeout(step, limitMs));
     });
   }
 }

@@ -132,7 +132,7 @@ Deno.test("larder warm: a NAR that never comes is named, and the others come", a
   const warm = await warmed(at.url, [app]);
 
   assert.equal(warm.failures.length, 1);
-  assert.match(warm.failures[0]?.what ?? "", /-(shared|twin)-1$/);
+  assert.match(warm.failures[0]?.name ?? "", /-(shared|twin)-1$/);
   assert.equal(warm.isComplete(app.storePathHash), false);
   assert.ok(libs.every(({ storePathHash }) => warm.isComplete(storePathHash)));
   assert.equal(warm.pathsWhole, closure.length - 2);
@@ -198,7 +198,7 @@ Deno.test("larder warm --pin: a closure that the server does not keep is named",
   const target = { given: "./result", storePathHash: app.storePathHash };
 
   assert.deepEqual(await notKept(clientOf(2), [target], 0), [
-    { what: "./result", reason: "2 of its paths are not kept" },
+    { name: "./result", reason: "2 of its paths are not kept" },
   ]);
   looks = 0;
   assert.deepEqual(await notKept(clientOf(1, 0), [target], 10_000), [], "the last is verified");
