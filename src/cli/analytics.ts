@@ -11,7 +11,7 @@ const FLAGS = {
 
 export const ANALYTICS: Command = {
   name: "analytics",
-  summary: "Print exactly what usage reporting would send",
+  summary: "Print the exact report that usage reporting would send",
   examples: [["larder analytics --show", "The report of these settings; nothing is sent"]],
   ownFlags: FLAGS,
   flags: "server",

@@ -26,7 +26,7 @@ const FLAGS = {
 
 export const DOCTOR: Command = {
   name: "doctor",
-  summary: "Check this installation, and say what to do",
+  summary: "Check this installation, and name the remedies",
   operands: "[PATH...]",
   about:
     `It reads the settings that \`larder serve\` would read, and changes nothing. Each line has a

@@ -18,7 +18,11 @@ const optionalSize: Kind<number> = size;
 
 const FLAGS = {
   target: { kind: optionalSize, help: "Evict until no more than this is used, such as 10G" },
-  "dry-run": { kind: boolean, default: false, help: "Change nothing, only say what would go" },
+  "dry-run": {
+    kind: boolean,
+    default: false,
+    help: "Change nothing, only print how much would go",
+  },
   json: JSON_FLAG,
   ...CLIENT_FLAGS,
 } as const;
@@ -31,7 +35,7 @@ It never evicts protected paths, or files that are being read or written. It end
 that keeps it from its target. If you interrupt the command, the run stops where it is.
 `,
   examples: [
-    ["larder gc --dry-run --target 50G", "Show what larder would evict to keep 50 GiB"],
+    ["larder gc --dry-run --target 50G", "Show how much larder would evict to keep 50 GiB"],
     ["larder gc", "Make room now, before a large pull"],
   ],
   flags: FLAGS,

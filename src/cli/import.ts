@@ -12,9 +12,9 @@ export const IMPORT: Command = {
   summary: "Bring another cache's paths into the storage",
   operands: "ncps DIR|ncps-config FILE|cache URL [PATH]...|nginx DIR",
   about:
-    `It verifies every NAR by the NAR hash of its narinfo. It lists and skips what is broken, with
+    `It verifies every NAR by the NAR hash of its narinfo. It lists and skips broken entries, with
 exit status 1. It works on the storage itself, also while a server runs on it, and while the other
-cache serves. Run it again to continue where it ended, or to fetch what has come since.
+cache serves. Run it again to continue where it ended, or to fetch paths that have come since.
 
   ncps DIR         DIR is the --cache-storage-local of an ncps. Its signatures, pins, last uses and
                    signing key come too.
@@ -27,7 +27,7 @@ cache serves. Run it again to continue where it ended, or to fetch what has come
   examples: [
     [
       "larder import ncps /var/lib/ncps --cache-storage-local /var/lib/larder",
-      "Copy what an ncps has, and leave it as it is",
+      "Copy the contents of an ncps, and leave it as it is",
     ],
     [
       "larder import ncps-config /etc/ncps/config.yaml > larder.toml",

@@ -14,13 +14,13 @@ export const MIGRATE: Command = {
 with TO. It ends with status 1 while FROM changes.
 
   database FROM TO  FROM and TO are values of --cache-database-url. NAR files stay where they are.
-                    What FROM has no more is removed from TO. So TO must be empty, or a copy that
-                    no larder has used since; else nothing is changed. The signing key of
-                    PostgreSQL goes to "secret-key" beside the SQLite file.
+                    It removes rows from TO that FROM no longer has. So TO must be empty, or a
+                    copy that no larder has used since; else it changes nothing. The signing key
+                    of PostgreSQL goes to "secret-key" beside the SQLite file.
   storage FROM TO   FROM and TO are a folder, as in --cache-storage-local, or s3://BUCKET. The
                     database, the endpoint and the keys of the bucket are those of the settings.
                     It compares every NAR file with the hash in the database. It lists and
-                    skips what is broken, with exit status 1. Run it once more with the server
+                    skips broken files, with exit status 1. Run it once more with the server
                     stopped.
 `,
   examples: [

@@ -45,7 +45,7 @@ NAME is that of a pinned package, with or without its version. If several pins h
 command lists them and changes nothing.
 `,
   examples: [
-    ["larder unpin ./result", "Let larder evict this closure again, except what other pins reach"],
+    ["larder unpin ./result", "Let larder evict this closure again, except paths of other pins"],
     ["larder unpin firefox", "Unpin the only pinned firefox, of any version"],
     ["larder pins --json | jq -r '.[].root' | xargs larder unpin", "Unpin everything"],
   ],

@@ -32,7 +32,7 @@ export const PINS: Command = {
   about:
     `STORED counts the paths of the closure whose NAR file is stored. MISSING counts the others, of
 which larder has only the narinfo or a reference. SIZE is the size of the stored NAR files. A pin
-also protects what arrives later. \`larder warm\` fetches what is missing.
+also protects paths that arrive later. \`larder warm\` fetches the missing ones.
 `,
   examples: [
     ["larder pins", "List the pins in the order of pinning"],

@@ -171,7 +171,7 @@ async function checkSums(
 ): Promise<void> {
   const right = repair ? await metadata.recount() : await metadata.areSumsRight();
   if (right) return;
-  const detail = "the sums of what is kept are not those of the rows";
+  const detail = "the sums of the stored files are not those of the rows";
   watcher.problem({ kind: "sums", detail, mended: repair });
 }
 

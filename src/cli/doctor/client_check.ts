@@ -71,7 +71,7 @@ function keys(nix: NixClient, { publicKey, upstreamKeys }: ClientFacts): Finding
   }
   const advice = `add it to ${nix.file}: extra-trusted-public-keys = ${publicKey}`;
   if (missing.length > 0) return failed("larder's key is not trusted", advice);
-  return warning("only upstreams' keys are trusted: Nix refuses what others uploaded", advice);
+  return warning("only upstreams' keys are trusted: Nix refuses the uploads of others", advice);
 }
 
 function user({ user, isTrusted, hasDaemon, file }: NixClient): readonly Finding[] {

@@ -77,7 +77,7 @@ export function checkLimit(facts: LimitFacts): readonly Finding[] {
   if (pinnedBytes > limitBytes * LIMIT_SHARE) {
     return [warning(
       `pins protect ${formatBytes(pinnedBytes)} of ${formatBytes(limitBytes)}`,
-      "unpin what is not needed (larder pins shows it), or raise --cache-max-size",
+      "unpin unneeded closures (larder pins lists all), or raise --cache-max-size",
     )];
   }
   return [ok(used)];

@@ -26,7 +26,7 @@ export async function checkProxyHeaders(
   const seen = state.stats?.client;
   if (seen === undefined) {
     const advice = "give an admin token with --token-file";
-    return notChecked("the server does not tell what address it sees", advice);
+    return notChecked("the server does not tell the address that it sees", advice);
   }
   // The server believes any header that comes from an address in the ranges.
   if (new TrustedProxies(ranges).trusts(seen)) {

@@ -88,7 +88,9 @@ export function checkServer(door: ServerDoor | undefined, state: ServerState): r
     if (door === undefined) {
       return [warning("its address is unknown", "give it with --server URL")];
     }
-    return [warning(`stopped, or elsewhere: ${state.reason}`, "what needs it is not checked")];
+    return [
+      warning(`stopped, or elsewhere: ${state.reason}`, "the checks that need it do not run"),
+    ];
   }
   const shown = door?.shown ?? "";
   if (state.kind === "stranger") {

@@ -24,7 +24,7 @@ export interface UpstreamFacts {
 /** The findings on all upstreams: whether they answer, and whether they sign as expected. */
 export function checkUpstreams({ probes, requiresSignature }: UpstreamFacts): readonly Finding[] {
   if (probes.length === 0) {
-    return [findingsOn("upstreams").ok("none is set: larder serves what it has")];
+    return [findingsOn("upstreams").ok("none is set: larder serves stored paths alone")];
   }
   return probes.flatMap((probe) => {
     const reach = reachOf(probe);
