@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import pLimit from "p-limit";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { formatSha256, type NarHash, parseFileHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { formatNixCacheInfo } from "../../src/nix/nix_cache_info.ts";
 import { generateSecretKey } from "../../src/nix/signature.ts";
@@ -37,7 +38,7 @@ export type RealCompression = "xz" | "zstd";
 /** A real NAR: its content, and the compression of an upstream. */
 interface RealNar {
   readonly name: string;
-  readonly content: Uint8Array<ArrayBuffer>;
+  readonly content: Bytes;
   readonly seed: number;
   readonly compression: RealCompression;
 }
@@ -178,9 +179,9 @@ function asItIs({ nar, narHash }: StoreObject): { row: DialectRow; file: NarFile
 
 /** Compressed bytes, by the program of that name at level 2, which is fast. */
 async function compressed(
-  bytes: Uint8Array<ArrayBuffer>,
+  bytes: Bytes,
   program: RealCompression,
-): Promise<Uint8Array<ArrayBuffer>> {
+): Promise<Bytes> {
   const child = new Deno.Command(program, {
     args: ["-2", "--stdout"],
     stdin: "piped",

@@ -1,3 +1,5 @@
+import type { Bytes } from "../../src/base/bytes.ts";
+
 /** Sorts of files that the paths of a system are made of. */
 export const KINDS = ["libraries", "programs", "headers", "sources"] as const;
 export type Kind = typeof KINDS[number];
@@ -26,16 +28,16 @@ const ANY_KIND: readonly Place[] = [{ path: "/nix/store" }, { path: Deno.execPat
 const NO_CONTENT = /^\.links$|\.drv$/;
 
 /** The same on one machine: its libraries and programs, in the order of their names. */
-export function realContent(bytes: number): Uint8Array<ArrayBuffer> {
+export function realContent(bytes: number): Bytes {
   return contentOfKinds(["libraries", "programs"], bytes);
 }
 
 /** Some bytes of one kind, and of the others where the machine has too few of it. */
-export function contentOf(kind: Kind, bytes: number): Uint8Array<ArrayBuffer> {
+export function contentOf(kind: Kind, bytes: number): Bytes {
   return contentOfKinds([kind, ...KINDS.filter((other) => other !== kind)], bytes);
 }
 
-function contentOfKinds(kinds: readonly Kind[], bytes: number): Uint8Array<ArrayBuffer> {
+function contentOfKinds(kinds: readonly Kind[], bytes: number): Bytes {
   return joinedFiles([...kinds.flatMap((kind) => PLACES[kind]), ...ANY_KIND], bytes);
 }
 
@@ -45,7 +47,7 @@ function placesOf(paths: readonly string[], inProfile: string): readonly Place[]
 }
 
 /** The first bytes of the files at these places. Throws if there are fewer. */
-export function joinedFiles(places: readonly Place[], bytes: number): Uint8Array<ArrayBuffer> {
+export function joinedFiles(places: readonly Place[], bytes: number): Bytes {
   const content = new Uint8Array(bytes);
   let at = 0;
   for (const path of filesOf(places)) {

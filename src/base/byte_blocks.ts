@@ -1,3 +1,5 @@
+import type { Bytes } from "./bytes.ts";
+
 /** Size of the first block. Each further one doubles the memory held, up to the largest size. */
 const BLOCK_BYTES_MIN = 4 * 1024;
 const BLOCK_BYTES_MAX = 256 * 1024;
@@ -8,7 +10,7 @@ const BLOCK_BYTES_MAX = 256 * 1024;
  */
 export class ByteBlocks {
   /** All but the last are full. */
-  #blocks: Uint8Array<ArrayBuffer>[] = [];
+  #blocks: Bytes[] = [];
   #byteLength = 0;
   #heldBytes = 0;
 
@@ -47,7 +49,7 @@ export class ByteBlocks {
   }
 
   /** A copy of all bytes in one piece. */
-  joined(): Uint8Array<ArrayBuffer> {
+  joined(): Bytes {
     const all = new Uint8Array(this.#byteLength);
     let at = 0;
     for (const block of this.#blocks) {
@@ -59,7 +61,7 @@ export class ByteBlocks {
   }
 
   /** All bytes, block by block, once. Each block is freed when the reader takes the next one. */
-  *drained(): Generator<Uint8Array<ArrayBuffer>> {
+  *drained(): Generator<Bytes> {
     for (let block = this.#blocks.shift(); block !== undefined; block = this.#blocks.shift()) {
       const bytes = block.subarray(0, this.#byteLength);
       this.#byteLength -= bytes.length;

@@ -1,5 +1,7 @@
+import type { Bytes } from "./bytes.ts";
+
 /** Lends the reader's buffer; `byteLength` may be read into it, and it may be shorter or longer. */
-export type BufferLender = (byteLength: number) => Uint8Array<ArrayBuffer>;
+export type BufferLender = (byteLength: number) => Bytes;
 
 /** A source of bytes that fills the reader's own buffer. */
 export interface ByteSource {
@@ -21,14 +23,14 @@ export interface ByteSource {
  * A stream whose reader may also read the source directly. That skips the machinery of streams, a
  * third of the time of a large file. Use one way only.
  */
-export class DirectStream extends ReadableStream<Uint8Array<ArrayBuffer>> {
+export class DirectStream extends ReadableStream<Bytes> {
   readonly source: ByteSource;
 
   /** `readBytes`: size of the pieces when read as a stream. */
   constructor(source: ByteSource, readBytes: number) {
     super({
       async pull(controller) {
-        let bytes: Uint8Array<ArrayBuffer> | undefined;
+        let bytes: Bytes | undefined;
         const lend = (most: number) => bytes = new Uint8Array(Math.min(most, readBytes));
         try {
           const length = await source.read(lend);

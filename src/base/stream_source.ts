@@ -1,12 +1,13 @@
+import type { Bytes } from "./bytes.ts";
 import type { BufferLender, ByteSource } from "./direct_stream.ts";
 
 /** Copies the pieces of a stream into the reader's buffer. */
 export class StreamSource implements ByteSource {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+  readonly #reader: ReadableStreamDefaultReader<Bytes>;
   #piece = new Uint8Array(0);
   #taken = 0;
 
-  constructor(stream: ReadableStream<Uint8Array<ArrayBuffer>>) {
+  constructor(stream: ReadableStream<Bytes>) {
     this.#reader = stream.getReader();
   }
 

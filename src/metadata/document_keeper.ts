@@ -1,3 +1,4 @@
+import type { Bytes } from "../base/bytes.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { NarSource } from "./metadata_store.ts";
@@ -53,7 +54,7 @@ export type DocumentChange =
 export interface DocumentKeeper {
   findDocument(path: DocumentPath): Promise<DocumentRow | undefined>;
   /** `undefined` after the last piece, and for a document that was removed or replaced. */
-  documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined>;
+  documentPiece(id: number, number: number): Promise<Bytes | undefined>;
   /** The sum of all stored documents, in bytes. */
   documentBytes(): Promise<number>;
   /** The sources of a NAR by debuginfo documents: at most one for each upstream. */

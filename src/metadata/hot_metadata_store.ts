@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import type { Bytes } from "../base/bytes.ts";
 import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
@@ -210,7 +211,7 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.findDocument(path);
   }
 
-  documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  documentPiece(id: number, number: number): Promise<Bytes | undefined> {
     return this.#inner.documentPiece(id, number);
   }
 

@@ -1,9 +1,10 @@
 import { LRUCache } from "lru-cache";
+import type { Bytes } from "../base/bytes.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "./nar_store.ts";
 
 interface HotNar {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
   /** Seal of the file that they were read from. */
   readonly seal: Seal;
 }

@@ -1,3 +1,4 @@
+import type { Bytes } from "../base/bytes.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 
 export interface OpenOptions {
@@ -21,12 +22,12 @@ export interface StoredNar extends AsyncDisposable {
    * All bytes of a small file; bytes in memory come without a promise. Rejects if the file has
    * become shorter, or its seal another one.
    */
-  bytes(options?: ReadOptions): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
+  bytes(options?: ReadOptions): Bytes | Promise<Bytes>;
   /**
    * The bytes from `start` up to, not including, `end`. The stream fails if the file has become
    * shorter; it never just ends early.
    */
-  read(start: number, end: number, options?: ReadOptions): ReadableStream<Uint8Array<ArrayBuffer>>;
+  read(start: number, end: number, options?: ReadOptions): ReadableStream<Bytes>;
 }
 
 export interface NarReader {

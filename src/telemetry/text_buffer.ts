@@ -1,3 +1,5 @@
+import type { Bytes } from "../base/bytes.ts";
+
 /** The buffer of a quiet moment; one that has grown beyond it is not used again. */
 const BYTES_MIN = 64 * 1024;
 
@@ -23,7 +25,7 @@ export class TextBuffer {
   }
 
   /** All bytes, valid until the next `append` or `clear`. */
-  bytes(): Uint8Array<ArrayBuffer> {
+  bytes(): Bytes {
     return this.#buffer.subarray(0, this.#byteLength);
   }
 

@@ -1,3 +1,4 @@
+import type { Bytes } from "../base/bytes.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { UpstreamReading } from "./upstream.ts";
 import type { QueueTimeout } from "./upstream_queue.ts";
@@ -11,7 +12,7 @@ export interface DocumentBody {
   /** False where only the connection's end ends the body: a cut one may look whole. */
   readonly framed: boolean;
   /** Its bytes, once; throws when they stop coming. */
-  readonly pieces: AsyncGenerator<Uint8Array<ArrayBuffer>>;
+  readonly pieces: AsyncGenerator<Bytes>;
   /** Gives the connection back at once; `pieces` then throws. */
   cancel(): void;
 }

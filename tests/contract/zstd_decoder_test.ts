@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { zstdDecompressSync } from "node:zlib";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { unzstd } from "../../src/cache/verify/unzstd.ts";
 import type { OpenZstd } from "../../src/cache/verify/zstd_decoder.ts";
 import { openNativeZstd } from "../../src/cache/verify/zstd_native.ts";
@@ -98,12 +99,12 @@ for (const { name, open } of ZSTD_DECODERS) {
 
 const unbounded = { narSize: 1e9, claim: () => Promise.resolve() };
 
-async function decoded(pieces: Iterable<Uint8Array<ArrayBuffer>>, open: OpenZstd): Promise<Buffer> {
+async function decoded(pieces: Iterable<Bytes>, open: OpenZstd): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(unzstd(piecesOf(pieces), unbounded, open)));
 }
 
 /** As a file is read: each piece in a turn of its own. */
-async function* piecesOf(pieces: Iterable<Uint8Array<ArrayBuffer>>, closed = () => {}) {
+async function* piecesOf(pieces: Iterable<Bytes>, closed = () => {}) {
   try {
     for (const piece of pieces) yield await Promise.resolve(piece);
   } finally {
@@ -111,11 +112,11 @@ async function* piecesOf(pieces: Iterable<Uint8Array<ArrayBuffer>>, closed = () 
   }
 }
 
-function* inPieces(bytes: Uint8Array<ArrayBuffer>, byteLength: number) {
+function* inPieces(bytes: Bytes, byteLength: number) {
   for (let at = 0; at < bytes.length; at += byteLength) yield bytes.subarray(at, at + byteLength);
 }
 
-function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+function joined(parts: readonly Uint8Array[]): Bytes {
   return Uint8Array.from(Buffer.concat(parts));
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
@@ -92,7 +93,7 @@ testUnless(
 /** A larder with one kept NAR, behind an nginx with the lines of the documents. */
 class Scene implements AsyncDisposable {
   readonly path: string;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
   readonly larder: Awaited<ReturnType<typeof startLarder>>;
   readonly #front: NginxFront;
   readonly #closing: AsyncDisposableStack;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { gzipSync } from "node:zlib";
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { type Fault, stallAfter } from "../support/faults.ts";
@@ -20,7 +21,7 @@ const fixture = (name: string) =>
 
 interface Bomb {
   readonly compression: Compression;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
   /** As it is signed; default: that of the object. */
   readonly narSize?: number;
   /** How many are requested at once; default: `COUNT`. */
@@ -149,6 +150,6 @@ async function isWhole(url: string): Promise<boolean> {
   }
 }
 
-function replacedBy(body: Uint8Array<ArrayBuffer>): Fault {
+function replacedBy(body: Bytes): Fault {
   return (answer) => ({ ...answer, body, framing: body.length });
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate, heldUntil } from "../support/faults.ts";
@@ -222,7 +223,7 @@ function spooled({ storage }: LarderProcess): readonly string[] {
 class NarClient implements AsyncDisposable {
   readonly #connection: RawConnection;
   readonly #path: string;
-  readonly #parts: Uint8Array<ArrayBuffer>[] = [];
+  readonly #parts: Bytes[] = [];
   #head: RawHead | undefined;
 
   private constructor(connection: RawConnection, path: string) {
@@ -247,7 +248,7 @@ class NarClient implements AsyncDisposable {
   }
 
   /** All that comes until the end, and whether that is what the server announced. */
-  async rest(): Promise<{ complete: boolean; bytes: Uint8Array<ArrayBuffer> }> {
+  async rest(): Promise<{ complete: boolean; bytes: Bytes }> {
     const { reader } = this.#head ?? await this.#connection.answer();
     this.#parts.push(await reader.read());
     return { complete: reader.isComplete, bytes: await new Blob(this.#parts).bytes() };

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { pause } from "../../src/base/pause.ts";
 import type { S3Place } from "../../src/storage/s3/s3_access.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
@@ -83,7 +84,7 @@ testUnless(
       pushOf(makeStoreObject({ name: `other-${number}`, size: 10_000 }))
     )));
     const headers = { authorization: `Bearer ${TOKEN}` };
-    const put = async (path: string, body: Uint8Array<ArrayBuffer>) => {
+    const put = async (path: string, body: Bytes) => {
       const answer = await fetch(larder.url + path, { method: "PUT", headers, body });
       await answer.body?.cancel();
       return answer.status;

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate } from "../support/faults.ts";
@@ -121,7 +122,7 @@ interface Scene extends AsyncDisposable {
   readonly gate: Gate;
   readonly narinfo: ServedNarinfo;
   /** The bytes of the NAR that a client has. */
-  readonly half: Uint8Array<ArrayBuffer>;
+  readonly half: Bytes;
   readonly reader: RawHead["reader"];
 }
 

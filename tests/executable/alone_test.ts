@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { eventually } from "../support/eventually.ts";
 import { executableTest } from "../support/executable.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
@@ -81,7 +82,7 @@ function namesIn(folder: string): readonly string[] {
 }
 
 /** The address in the log. The rest of the log is read and forgotten. */
-async function urlIn(log: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<string> {
+async function urlIn(log: ReadableStream<Bytes>): Promise<string> {
   const [first, rest] = log.tee();
   void rest.pipeTo(new WritableStream());
   let text = "";

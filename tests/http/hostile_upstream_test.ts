@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { formatSha256, sha256FromDigest } from "../../src/nix/hash.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { type Fault, firstTimes } from "../support/faults.ts";
@@ -125,7 +126,7 @@ async function* endless(start: Uint8Array): AsyncGenerator<Uint8Array> {
   yield* zeros(Infinity);
 }
 
-async function gzippedZeros(byteLength: number): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = ReadableStream.from(zeros(byteLength)) as ReadableStream<Uint8Array<ArrayBuffer>>;
+async function gzippedZeros(byteLength: number): Promise<Bytes> {
+  const bytes = ReadableStream.from(zeros(byteLength)) as ReadableStream<Bytes>;
   return await new Response(bytes.pipeThrough(new CompressionStream("gzip"))).bytes();
 }

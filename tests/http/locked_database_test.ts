@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
@@ -187,7 +188,7 @@ class Scene implements AsyncDisposable {
   }
 
   /** Asks for narinfo and NAR, each of which must come soon. */
-  async pull({ storePathHash }: StoreObject): Promise<Uint8Array<ArrayBuffer>> {
+  async pull({ storePathHash }: StoreObject): Promise<Bytes> {
     let startedAtMs = performance.now();
     const path = await this.cache.narPath(storePathHash);
     assertInTime(performance.now() - startedAtMs, SOON_MS, "the narinfo");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -7,7 +8,7 @@ import { TestCache } from "../support/test_cache.ts";
 const victim = makeStoreObject({ name: "victim-1.0", size: 50_000 });
 
 /** The responses of liars for the NARs that their narinfos lead to. */
-const NARS: Readonly<Record<string, (right: Uint8Array<ArrayBuffer>) => Response>> = {
+const NARS: Readonly<Record<string, (right: Bytes) => Response>> = {
   "no NAR": () => new Response(null, { status: 404 }),
   "a failure": () => new Response(null, { status: 500 }),
   "a short NAR": (right) => new Response(right.slice(0, 20_000)),

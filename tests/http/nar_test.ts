@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import type { StoredName } from "../../src/nix/stored_name.ts";
@@ -202,7 +203,7 @@ for (const dialect of ["harmonia", "snix", "attic"] as const) {
 
 async function assertAgrees(
   narinfo: ReturnType<typeof parseNarinfo>,
-  bytes: Uint8Array<ArrayBuffer>,
+  bytes: Bytes,
 ): Promise<void> {
   if (narinfo.fileSize !== undefined) assert.equal(bytes.length, narinfo.fileSize);
   if (narinfo.fileHash !== undefined) assert.equal(sha256(bytes), narinfo.fileHash);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
@@ -206,7 +207,7 @@ class Scene implements AsyncDisposable {
     return row?.seal === stored?.seal;
   }
 
-  async right(): Promise<Uint8Array<ArrayBuffer>> {
+  async right(): Promise<Bytes> {
     return (await this.upstream.narFileOf(this.object)).bytes;
   }
 

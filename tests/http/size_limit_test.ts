@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { within } from "../../src/base/deadline.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
@@ -172,7 +173,7 @@ Deno.test("limit: a pass-through that breaks off is resumed", async () => {
   const reader = answer.body?.getReader();
   const first = await reader?.read();
   upstream.mend();
-  const rest: Uint8Array<ArrayBuffer>[] = [first?.value ?? new Uint8Array()];
+  const rest: Bytes[] = [first?.value ?? new Uint8Array()];
   for (let piece = await reader?.read(); piece?.value; piece = await reader?.read()) {
     rest.push(piece.value);
   }

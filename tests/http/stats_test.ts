@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { Stats } from "../../src/http/stats/stats.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
@@ -212,7 +213,7 @@ Deno.test("stats: every field is documented, and every documented field is there
   gate.release(1_000);
   const answer = await cache.get(path);
   await cache.request("POST", `/pin/${HASH}.narinfo`);
-  const body = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>();
+  const body = new TransformStream<Uint8Array, Bytes>();
   const pushed = await pushOf(makeStoreObject({ name: "pushed-1.0" }));
   const putting = cache.put(pushed.narPath, body.readable, AS_WRITER);
   await eventually("the upload comes in", async () => (await statsOf(cache)).uploads.count === 1);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { Activity } from "../../src/http/server/activity.ts";
 import { ResponseWriter } from "../../src/http/server/response_writer.ts";
 import { RunningWrites } from "../../src/http/server/running_writes.ts";
@@ -13,7 +14,7 @@ const takes = fc.array(fc.integer({ min: 1, max: 200_000 }), { minLength: 1, max
 checkProperty(
   "response writer: however a client takes an answer, it gets each byte once",
   fc.asyncProperty(fc.nat(BODY.length), takes, fc.boolean(), async (length, client, isShort) => {
-    const got: Uint8Array<ArrayBuffer>[] = [];
+    const got: Bytes[] = [];
     let turn = 0;
     const running = new RunningWrites(isShort ? 0 : undefined);
     const writer = new ResponseWriter(

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { unzstd } from "../../src/cache/verify/unzstd.ts";
 import { filter, hasProgram } from "../support/compressors.ts";
 import { checkProperty } from "../support/property.ts";
@@ -107,6 +108,6 @@ async function measured(bytes: Uint8Array, { nar, open, pieceBytes = 256 * 1024 
   return { digest: hash.digest(), narSize };
 }
 
-function* piecesOf(bytes: Uint8Array<ArrayBuffer>, pieceBytes: number) {
+function* piecesOf(bytes: Bytes, pieceBytes: number) {
   for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes);
 }

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import {
   chunked,
   corruptByteAt,
@@ -90,7 +91,7 @@ async function* endless(): AsyncGenerator<Uint8Array> {
   for (const piece = new Uint8Array(64 * 1024);;) yield piece;
 }
 
-async function gzippedZeros(byteLength: number): Promise<Uint8Array<ArrayBuffer>> {
+async function gzippedZeros(byteLength: number): Promise<Bytes> {
   const zeros = new Blob([new Uint8Array(byteLength)]).stream();
   return await new Response(zeros.pipeThrough(new CompressionStream("gzip"))).bytes();
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { eventually } from "../support/eventually.ts";
 import { FakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
 import { type LarderProcess, startLarder } from "../support/larder_process.ts";
@@ -75,7 +76,7 @@ export class Scene implements AsyncDisposable {
   }
 
   /** The right bytes of the NAR file. */
-  async bytes(): Promise<Uint8Array<ArrayBuffer>> {
+  async bytes(): Promise<Bytes> {
     return (await this.upstream.narFileOf(this.object)).bytes;
   }
 

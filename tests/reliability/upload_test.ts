@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { eventually } from "../support/eventually.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
@@ -175,7 +176,7 @@ function faultTest(
 async function put(
   { port }: LarderProcess,
   path: string,
-  body: Uint8Array<ArrayBuffer> | string,
+  body: Bytes | string,
 ): Promise<number> {
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   const answer = await fetch(`http://127.0.0.1:${port}${path}`, {

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import { tempFolder } from "./temp_folder.ts";
 
 /** A keyboard walk and a screenshot need no window, and nothing from outside. */
@@ -140,7 +141,7 @@ export class Tab implements AsyncDisposable {
   }
 
   /** The page as PNG, down to this element if given. Its window grows: all of it is laid out. */
-  async screenshot(last?: string): Promise<Uint8Array<ArrayBuffer>> {
+  async screenshot(last?: string): Promise<Bytes> {
     const width = await this.read<number>("innerWidth");
     const ofPage = "document.documentElement.scrollHeight";
     for (let height = 0, seen = -1; height !== seen;) {

@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { promisify } from "node:util";
 import * as zlib from "node:zlib";
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { storedXz, storedZstd } from "./stored_frames.ts";
 
@@ -56,7 +57,7 @@ export async function compress(
   bytes: Uint8Array,
   compression: Compression,
   { stored = false }: CompressOptions = {},
-): Promise<Uint8Array<ArrayBuffer>> {
+): Promise<Bytes> {
   const { program, builtIn } = ROWS[compression];
   const isTooSlow = compression === "xz" && bytes.length > XZ_PROGRAM_BYTES_MAX;
   const isWrapped = builtIn !== undefined && (stored || isTooSlow);
@@ -72,7 +73,7 @@ export async function filter(
   program: string,
   args: readonly string[],
   bytes: Uint8Array,
-): Promise<Uint8Array<ArrayBuffer>> {
+): Promise<Bytes> {
   const command = new Deno.Command(program, {
     args: [...args],
     stdin: "piped",
@@ -109,9 +110,9 @@ function runs(program: string): boolean {
   }
 }
 
-function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+function owned(bytes: Uint8Array): Bytes {
   if (bytes.buffer instanceof ArrayBuffer && !(bytes instanceof Buffer)) {
-    return bytes as Uint8Array<ArrayBuffer>;
+    return bytes as Bytes;
   }
   return new Uint8Array(bytes);
 }

@@ -3,6 +3,7 @@ import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
 import unbzip2 from "unbzip2-stream";
 import xz from "xz-decompress";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { unzstd } from "../../src/cache/verify/unzstd.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { filter, hasProgram } from "./compressors.ts";
@@ -13,9 +14,9 @@ import { filter, hasProgram } from "./compressors.ts";
  * decoder notices.
  */
 export async function decompress(
-  bytes: Uint8Array<ArrayBuffer>,
+  bytes: Bytes,
   compression: Compression,
-): Promise<Uint8Array<ArrayBuffer>> {
+): Promise<Bytes> {
   switch (compression) {
     case "none":
       return bytes;
@@ -31,17 +32,17 @@ export async function decompress(
 }
 
 const inProcess = {
-  async xz(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  async xz(bytes: Bytes): Promise<Bytes> {
     return await new Response(new xz.XzReadableStream(new Blob([bytes]).stream())).bytes();
   },
-  async zstd(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  async zstd(bytes: Bytes): Promise<Bytes> {
     const bounds = { narSize: Infinity, claim: () => Promise.resolve() };
     const pieces = unzstd(new Blob([bytes]).stream(), bounds);
     return new Uint8Array(Buffer.concat(await Array.fromAsync(pieces)));
   },
-  bzip2(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  bzip2(bytes: Uint8Array): Promise<Bytes> {
     const chunks: Uint8Array[] = [];
-    const { promise, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
+    const { promise, resolve, reject } = Promise.withResolvers<Bytes>();
     // A stream of the oldest kind: it has events and nothing else.
     const stream = unbzip2();
     stream.on("data", (chunk: Uint8Array) => chunks.push(chunk));

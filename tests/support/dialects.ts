@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { type Compression, COMPRESSIONS } from "../../src/nix/compression.ts";
 import { type FileHash, formatSha256 } from "../../src/nix/hash.ts";
 import type { SecretKey } from "../../src/nix/signature.ts";
@@ -8,7 +9,7 @@ import type { StoreObject } from "./store_object.ts";
 /** A NAR file as an upstream keeps it. */
 export interface NarFile {
   readonly compression: Compression;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
   readonly fileHash: FileHash;
 }
 

@@ -1,3 +1,5 @@
+import type { Bytes } from "../../src/base/bytes.ts";
+
 const HEAD_BYTES_MAX = 64 * 1024;
 const READ_BYTES = 64 * 1024;
 
@@ -10,7 +12,7 @@ export class Inbox {
   readonly #conn: Deno.Conn;
   readonly #left = Promise.withResolvers<void>();
   readonly #readsAhead: boolean;
-  #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  #bytes: Bytes = new Uint8Array(0);
   #ended = false;
   #reading: Promise<void> | undefined;
 
@@ -41,7 +43,7 @@ export class Inbox {
   }
 
   /** Whatever has come, at most `byteLength` bytes; empty when the connection has ended. */
-  async some(byteLength: number): Promise<Uint8Array<ArrayBuffer>> {
+  async some(byteLength: number): Promise<Bytes> {
     while (this.#bytes.length === 0 && !this.#ended) await this.#more();
     return this.#take(byteLength);
   }
@@ -57,7 +59,7 @@ export class Inbox {
     }
   }
 
-  #take(byteLength: number): Uint8Array<ArrayBuffer> {
+  #take(byteLength: number): Bytes {
     const taken = this.#bytes.subarray(0, byteLength);
     this.#bytes = this.#bytes.subarray(byteLength);
     return taken;

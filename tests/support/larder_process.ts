@@ -1,4 +1,5 @@
 import denoJson from "../../deno.json" with { type: "json" };
+import type { Bytes } from "../../src/base/bytes.ts";
 import { within } from "../../src/base/deadline.ts";
 import { sharedFlags } from "./shared_servers.ts";
 import { tempFolder } from "./temp_folder.ts";
@@ -208,7 +209,7 @@ function wordsOf(flags: LarderFlags): string[] {
 }
 
 /** Whole lines: a process that is killed may leave half a one. */
-async function* textLines(bytes: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncIterable<string> {
+async function* textLines(bytes: ReadableStream<Bytes>): AsyncIterable<string> {
   let rest = "";
   for await (const text of bytes.pipeThrough(new TextDecoderStream())) {
     const lines = (rest + text).split("\n");

@@ -1,9 +1,10 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { DocumentChange, DocumentRow } from "../../src/metadata/document_keeper.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 
 export interface StoredDocument {
   readonly row: DocumentRow;
-  readonly pieces: readonly Uint8Array<ArrayBuffer>[];
+  readonly pieces: readonly Bytes[];
   readonly usedAtMs: number;
 }
 

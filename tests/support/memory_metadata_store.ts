@@ -1,3 +1,4 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { GraphRow } from "../../src/metadata/graph_finder.ts";
 import type {
   Change,
@@ -209,7 +210,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     return this.#open().documents.get(path)?.row;
   }
 
-  async documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  async documentPiece(id: number, number: number): Promise<Bytes | undefined> {
     const documents = [...this.#open().documents.values()];
     return documents.find(({ row }) => row.id === id)?.pieces[number];
   }

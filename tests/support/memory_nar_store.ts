@@ -1,3 +1,4 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import { Failure } from "../../src/base/failure.ts";
 import type { Seal, StoredName } from "../../src/nix/stored_name.ts";
 import type {
@@ -45,7 +46,7 @@ export class MemoryNarStore implements NarStore, AsyncDisposable {
 }
 
 interface MemoryFile {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
   readonly seal: Seal;
 }
 

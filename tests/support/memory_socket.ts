@@ -1,9 +1,10 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { Socket } from "../../src/http/server/request_reader.ts";
 
 /** A connection whose client sends these pieces and then nothing more. */
 export class MemorySocket implements Socket {
   readonly #pieces: Uint8Array[];
-  readonly #written: Uint8Array<ArrayBuffer>[] = [];
+  readonly #written: Bytes[] = [];
   readonly remoteAddr: Deno.Addr = { transport: "tcp", hostname: "192.0.2.7", port: 4711 };
   isClosed = false;
 

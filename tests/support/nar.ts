@@ -1,3 +1,5 @@
+import type { Bytes } from "../../src/base/bytes.ts";
+
 /** A file tree as a NAR sees it. Text of a file is written as UTF-8. */
 export type NarTree =
   | { readonly file: Uint8Array | string; readonly executable?: boolean }
@@ -5,7 +7,7 @@ export type NarTree =
   | { readonly dir: Readonly<Record<string, NarTree>> };
 
 /** The NAR of a tree: the bytes that `nix-store --dump` gives for the same tree on disk. */
-export function writeNar(tree: NarTree): Uint8Array<ArrayBuffer> {
+export function writeNar(tree: NarTree): Bytes {
   const chunks: Uint8Array[] = [];
   pushText(chunks, "nix-archive-1");
   pushNode(chunks, tree);
@@ -60,7 +62,7 @@ function bytesOf(content: Uint8Array | string): Uint8Array {
   return typeof content === "string" ? new TextEncoder().encode(content) : content;
 }
 
-function concat(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+function concat(chunks: readonly Uint8Array[]): Bytes {
   const whole = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0));
   let at = 0;
   for (const chunk of chunks) {

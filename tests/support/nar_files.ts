@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { type FileHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { compress } from "./compressors.ts";
@@ -16,7 +17,7 @@ const files = new WeakMap<Uint8Array, Map<string, Promise<NarFile>>>();
 
 /** The NAR file of these bytes. */
 export function narFileOf(
-  nar: Uint8Array<ArrayBuffer>,
+  nar: Bytes,
   { compression, frames = 1, stored = false }: NarFileOptions,
 ): Promise<NarFile> {
   const forms = files.get(nar) ?? new Map<string, Promise<NarFile>>();
@@ -28,11 +29,11 @@ export function narFileOf(
 }
 
 async function makeFile(
-  nar: Uint8Array<ArrayBuffer>,
+  nar: Bytes,
   { compression, frames, stored }: Required<NarFileOptions>,
 ): Promise<NarFile> {
   const frameBytes = Math.ceil(nar.length / frames);
-  const parts: Uint8Array<ArrayBuffer>[] = [];
+  const parts: Bytes[] = [];
   for (let at = 0; at < nar.length; at += frameBytes) {
     parts.push(await compress(nar.subarray(at, at + frameBytes), compression, { stored }));
   }

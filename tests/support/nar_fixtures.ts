@@ -1,3 +1,4 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 
 const FOLDER = new URL("../fixtures/nar/", import.meta.url);
@@ -6,7 +7,7 @@ const FOLDER = new URL("../fixtures/nar/", import.meta.url);
 export interface NarFixture {
   readonly name: string;
   readonly compression: Compression;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
 }
 
 const FILES: readonly (readonly [name: string, compression: Compression])[] = [
@@ -30,6 +31,6 @@ export const NAR_FIXTURES: readonly NarFixture[] = FILES.map(([name, compression
   bytes: Deno.readFileSync(new URL(name, FOLDER)),
 }));
 
-export const FIXTURE_NAR: Uint8Array<ArrayBuffer> = Deno.readFileSync(
+export const FIXTURE_NAR: Bytes = Deno.readFileSync(
   new URL("shelf.nar", FOLDER),
 );

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import { pause } from "../../src/base/pause.ts";
 import { hashOfBaseName } from "../../src/nix/store_path.ts";
 import type { Push } from "./uploading.ts";
@@ -44,7 +45,7 @@ export async function pushLikeNix(
     await sent(narinfoPath, narinfo);
   }
 
-  async function sent(path: string, body: Uint8Array<ArrayBuffer> | string): Promise<void> {
+  async function sent(path: string, body: Bytes | string): Promise<void> {
     const status = await answered("PUT", path, body);
     if (status !== 200 && status !== 201) throw new PushFailed(status, `PUT ${path}`);
   }
@@ -52,7 +53,7 @@ export async function pushLikeNix(
   async function answered(
     method: string,
     path: string,
-    body: Uint8Array<ArrayBuffer> | string | null = null,
+    body: Bytes | string | null = null,
   ): Promise<number> {
     for (let attempt = 1;; attempt++) {
       const status = await once(method, path, body);
@@ -64,7 +65,7 @@ export async function pushLikeNix(
   async function once(
     method: string,
     path: string,
-    body: Uint8Array<ArrayBuffer> | string | null,
+    body: Bytes | string | null,
   ): Promise<number> {
     try {
       const answer = await fetch(`${url}${path}`, { method, headers, body });

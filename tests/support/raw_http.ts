@@ -1,3 +1,4 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import { Inbox } from "./inbox.ts";
 import { writeAll } from "./steady_port.ts";
 
@@ -6,7 +7,7 @@ export interface RawAnswer {
   /** 0: the connection ended before a whole head. */
   readonly status: number;
   readonly headers: Headers;
-  readonly body: Uint8Array<ArrayBuffer>;
+  readonly body: Bytes;
   /** Whether Content-Length or the last chunk says that the body is whole. */
   readonly complete: boolean;
   /** Heads of 1xx that came before, e.g. 100. */
@@ -116,8 +117,8 @@ export class RawBody {
   }
 
   /** The next `byteLength` bytes; fewer only when the body or the connection has ended. */
-  async read(byteLength = Infinity): Promise<Uint8Array<ArrayBuffer>> {
-    const parts: Uint8Array<ArrayBuffer>[] = [];
+  async read(byteLength = Infinity): Promise<Bytes> {
+    const parts: Bytes[] = [];
     for (let wanted = byteLength; wanted > 0 && !this.#isComplete;) {
       if (this.#leftBytes === 0 && !await this.#nextChunk()) break;
       const part = await this.#inbox.some(Math.min(wanted, this.#leftBytes));

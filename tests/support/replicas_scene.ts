@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { within } from "../../src/base/deadline.ts";
 import { type FakeUpstream, fakeUpstream } from "./fake_upstream.ts";
 import { Gate } from "./faults.ts";
@@ -91,8 +92,8 @@ export interface ReplicasSceneOptions extends Omit<ReplicasOptions, "upstream"> 
 /** Reads a body, and keeps its bytes. */
 class BodyReader {
   readonly cache: string | null;
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
-  readonly #pieces: Uint8Array<ArrayBuffer>[] = [];
+  readonly #reader: ReadableStreamDefaultReader<Bytes>;
+  readonly #pieces: Bytes[] = [];
   #received = 0;
 
   constructor({ body, headers }: Response) {
@@ -107,7 +108,7 @@ class BodyReader {
   }
 
   /** The whole body. Throws where its transfer breaks. */
-  async all(): Promise<Uint8Array<ArrayBuffer>> {
+  async all(): Promise<Bytes> {
     while (await this.#more());
     return new Uint8Array(await new Blob(this.#pieces).arrayBuffer());
   }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { encodeNix32 } from "../../src/nix/nix32.ts";
 import { decompress } from "./decompressors.ts";
@@ -55,7 +56,7 @@ export async function servedNar(port: number, narinfo: ServedNarinfo): Promise<R
  */
 export async function checkNar(
   narinfo: ServedNarinfo,
-  bytes: Uint8Array<ArrayBuffer>,
+  bytes: Bytes,
 ): Promise<void> {
   const { fileHash, fileSize, compression, narHash, narSize } = narinfo;
   if (fileSize !== undefined) assert.equal(bytes.length, fileSize, "FileSize");

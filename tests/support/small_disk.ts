@@ -1,3 +1,4 @@
+import type { Bytes } from "../../src/base/bytes.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import type { Seal, StoredName } from "../../src/nix/stored_name.ts";
 import type { NarStore, StoredNar } from "../../src/storage/nar_store.ts";
@@ -9,7 +10,7 @@ const EMPTY_DATABASE = await emptyDatabase();
 
 /** The files that outlive a process: its NAR files, and a folder for its database and downloads. */
 export class SmallDisk implements Disposable {
-  readonly nars = new Map<StoredName, Uint8Array<ArrayBuffer>>();
+  readonly nars = new Map<StoredName, Bytes>();
   /** Set to have no file removed. */
   isStuck = false;
   /** Set to have nothing written to a growing file. */
@@ -102,14 +103,14 @@ export class SmallDisk implements Disposable {
   }
 }
 
-async function emptyDatabase(): Promise<Uint8Array<ArrayBuffer>> {
+async function emptyDatabase(): Promise<Bytes> {
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;
   (await openDatabase(path)).close();
   return Deno.readFileSync(path);
 }
 
-function storedNar(bytes: Uint8Array<ArrayBuffer>): StoredNar {
+function storedNar(bytes: Bytes): StoredNar {
   return {
     fileSize: bytes.length,
     seal: sealOf(bytes),

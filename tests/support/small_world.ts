@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import type { Narinfo } from "../../src/nix/narinfo.ts";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
@@ -11,7 +12,7 @@ import { incompressible } from "./store_object.ts";
 /** A NAR file that the upstream has. Nothing decompresses it: a test's verifier knows it. */
 export interface WorldNar {
   readonly name: NarName;
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
   readonly digest: Uint8Array;
   readonly narDigest: Uint8Array;
   /** False where neither narinfo nor upstream tells the size. */

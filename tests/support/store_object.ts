@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { encodeNix32 } from "../../src/nix/nix32.ts";
 import {
@@ -15,7 +16,7 @@ export interface StoreObject {
   readonly baseName: BaseName;
   readonly storePath: string;
   readonly storePathHash: StorePathHash;
-  readonly nar: Uint8Array<ArrayBuffer>;
+  readonly nar: Bytes;
   readonly narHash: NarHash;
   readonly narSize: number;
   /** Sorted, as Nix writes them. */
@@ -71,7 +72,7 @@ export function chain(length: number, seed = 0): readonly StoreObject[] {
 }
 
 /** Bytes that look random to a compressor and are the same for the same seed. */
-export function incompressible(byteLength: number, seed = 0): Uint8Array<ArrayBuffer> {
+export function incompressible(byteLength: number, seed = 0): Bytes {
   const words = new Uint32Array(Math.ceil(byteLength / 4));
   // Xorshift (Marsaglia): it must not start from 0. 300 MB take about a second.
   let state = (Math.imul(seed, 0x9e3779b1) ^ 0x2545f491) | 0 || 1;

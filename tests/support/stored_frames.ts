@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { crc32 } from "node:zlib";
+import type { Bytes } from "../../src/base/bytes.ts";
 
 const LZMA2_CHUNK_MAX = 64 * 1024;
 const ZSTD_BLOCK_MAX = 128 * 1024;
@@ -13,7 +14,7 @@ const XZ_BLOCK_HEADER = [0x02, 0x00, 0x21, 0x01, 0x08, 0x00, 0x00, 0x00];
  * A valid .xz of bytes that are only stored, in one block: no program needed, and a
  * fraction of a second for 300 MB.
  */
-export function storedXz(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+export function storedXz(bytes: Uint8Array): Bytes {
   const chunks: Uint8Array[] = [];
   for (let at = 0; at < bytes.length; at += LZMA2_CHUNK_MAX) {
     const piece = bytes.subarray(at, at + LZMA2_CHUNK_MAX);
@@ -42,7 +43,7 @@ export function storedXz(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
 }
 
 /** One valid zstd frame of bytes that are only stored, without a checksum. */
-export function storedZstd(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+export function storedZstd(bytes: Uint8Array): Bytes {
   // Magic, a descriptor without size or checksum, a window of 128 KiB.
   const chunks: Uint8Array[] = [Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38)];
   let at = 0;
@@ -80,6 +81,6 @@ function lengthOf(chunks: readonly Uint8Array[]): number {
   return chunks.reduce((length, chunk) => length + chunk.length, 0);
 }
 
-function concat(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+function concat(chunks: readonly Uint8Array[]): Bytes {
   return new Uint8Array(Buffer.concat(chunks));
 }

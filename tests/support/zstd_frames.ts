@@ -1,3 +1,5 @@
+import type { Bytes } from "../../src/base/bytes.ts";
+
 /** The most that a block of zstd holds (RFC 8878, 3.1.1.2.4). */
 export const ZSTD_BLOCK_BYTES = 128 * 1024;
 
@@ -15,7 +17,7 @@ export interface ZstdFrameParts {
 }
 
 /** A frame made by hand, whatever it asks for. */
-export function zstdFrame(parts: ZstdFrameParts): Uint8Array<ArrayBuffer> {
+export function zstdFrame(parts: ZstdFrameParts): Bytes {
   const { window, contentSize, dictionaryIdBytes = 0, hasChecksum = false, blocks } = parts;
   const { value = 0, byteLength = 0 } = contentSize ?? {};
   const sizeFlag = byteLength < 2 ? 0 : Math.log2(byteLength);
@@ -34,7 +36,7 @@ export function zstdFrame(parts: ZstdFrameParts): Uint8Array<ArrayBuffer> {
 }
 
 /** A frame that decoders leap over. */
-export function skippableFrame(kind: number, byteLength: number): Uint8Array<ArrayBuffer> {
+export function skippableFrame(kind: number, byteLength: number): Bytes {
   const body = new Array(byteLength).fill(0x28);
   return Uint8Array.from([0x50 | kind, 0x2a, 0x4d, 0x18, ...littleEndian(byteLength, 4), ...body]);
 }

@@ -1,12 +1,14 @@
+import type { Bytes } from "../../../src/base/bytes.ts";
+
 /** A binary cache in memory whose answers come late, as over a long line. */
 export class LateUpstream implements AsyncDisposable {
   /** Delay before each answer. */
   latencyMs = 0;
-  readonly #files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
+  readonly #files: ReadonlyMap<string, Bytes>;
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   #narPaths: string[] = [];
 
-  constructor(files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>) {
+  constructor(files: ReadonlyMap<string, Bytes>) {
     this.#files = files;
     this.#server = Deno.serve(
       { hostname: "127.0.0.1", port: 0, onListen: () => undefined },

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../../src/base/bytes.ts";
 import { NixClient } from "../../../tests/support/nix_client.ts";
 import {
   addObjects,
@@ -25,7 +26,7 @@ export interface PulledClosure {
   readonly top: string;
   readonly publicKey: string;
   /** Bytes of the files by their paths on a server. */
-  readonly files: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
+  readonly files: ReadonlyMap<string, Bytes>;
   readonly narinfoPaths: readonly string[];
   /** By base names, as narinfos have them. */
   readonly paths: readonly PulledPath[];
@@ -37,7 +38,7 @@ export async function pulledClosure(folder: string): Promise<PulledClosure> {
   const key = await maker.makeKey("larder-bench-1");
   const { top } = await addObjects(maker, objects());
   await maker.copyTo(folder, top, { compression: "xz", level: 0, key });
-  const files = new Map<string, Uint8Array<ArrayBuffer>>();
+  const files = new Map<string, Bytes>();
   for (const below of ["", "/nar"]) {
     for (const { name, isFile } of Deno.readDirSync(folder + below)) {
       if (isFile) files.set(`${below}/${name}`, Deno.readFileSync(`${folder}${below}/${name}`));

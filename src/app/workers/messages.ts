@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { PinnedClosure } from "../../pins/pinned_closures.ts";
 import type { FetchEvent, FetchOrder } from "../../cache/fetch/nar_fetcher.ts";
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
@@ -107,7 +108,7 @@ export type ToVerifyWorker =
     readonly whole: boolean;
   }
   | { readonly type: "passThrough"; readonly id: number; readonly order: PassThroughOrder }
-  | { readonly type: "piece"; readonly id: number; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly type: "piece"; readonly id: number; readonly bytes: Bytes }
   | { readonly type: "end"; readonly id: number }
   | { readonly type: "cancel"; readonly id: number };
 

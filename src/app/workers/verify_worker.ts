@@ -1,4 +1,5 @@
 // The Worker that decompresses and hashes NARs.
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { dropUnusedDecoders } from "../../cache/verify/decoders.ts";
@@ -54,7 +55,7 @@ async function passThrough(id: number, order: PassThroughOrder): Promise<void> {
   }
 }
 
-async function take(id: number, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+async function take(id: number, bytes: Bytes): Promise<void> {
   await passThroughs.get(id)?.write(bytes);
   post({ id, taken: true });
 }

@@ -1,15 +1,16 @@
 import { ByteBlocks } from "../../base/byte_blocks.ts";
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import { formatBytes, formatMs } from "../../base/format_units.ts";
 import type { MemoryShare } from "../../base/memory_allowance.ts";
 import type { OpenDocument } from "../../upstream/document_pool.ts";
 import type { DocumentRule } from "./document_rules.ts";
 
-export type Pieces = AsyncGenerator<Uint8Array<ArrayBuffer>>;
+export type Pieces = AsyncGenerator<Bytes>;
 
 /** The result of reading a document into memory. */
 export type Collected =
-  | { readonly kind: "whole"; readonly bytes: Uint8Array<ArrayBuffer> }
+  | { readonly kind: "whole"; readonly bytes: Bytes }
   /** All pieces of a document that is too large or too slow for memory, from the first one on. */
   | { readonly kind: "streamed"; readonly pieces: Pieces };
 
@@ -49,7 +50,7 @@ export async function collectDocument(
 
 async function* rejoined(
   blocks: ByteBlocks,
-  next: Uint8Array<ArrayBuffer>,
+  next: Bytes,
   rest: OpenDocument,
 ): Pieces {
   yield* blocks.drained();

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
@@ -18,7 +19,7 @@ export interface SentFacts {
 /** A document to send. Dispose of it if `body` was not called. */
 export interface SentDocument extends SentFacts, Disposable {
   /** Its bytes, once: in one piece where it is small. */
-  body(): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>;
+  body(): Bytes | ReadableStream<Bytes>;
 }
 
 /** `document` is `undefined` when neither the cache nor an upstream has it. */
@@ -41,7 +42,7 @@ export async function keptDocument(
 }
 
 /** A document in memory. */
-export function memoryDocument(facts: SentFacts, bytes: Uint8Array<ArrayBuffer>): SentDocument {
+export function memoryDocument(facts: SentFacts, bytes: Bytes): SentDocument {
   return { ...facts, bodyBytes: bytes.length, body: () => bytes, [Symbol.dispose]() {} };
 }
 
@@ -57,9 +58,9 @@ export function streamedDocument(
 async function* keptPieces(
   metadata: Pick<DocumentKeeper, "documentPiece">,
   { id, bodyBytes, path }: DocumentRow,
-  first: Uint8Array<ArrayBuffer>,
+  first: Bytes,
 ): Pieces {
-  let piece: Uint8Array<ArrayBuffer> | undefined = first;
+  let piece: Bytes | undefined = first;
   let sent = 0;
   for (let number = 1; piece !== undefined; number++) {
     sent += piece.length;

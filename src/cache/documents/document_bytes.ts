@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../base/bytes.ts";
 
 /** The bytes of a row: a slow reader holds one piece in memory. */
 const PIECE_BYTES = 256 * 1024;
@@ -20,8 +21,8 @@ export function documentTag(bytes: Uint8Array): string {
 
 /** The pieces in which a document is stored. */
 export function documentPieces(
-  bytes: Uint8Array<ArrayBuffer>,
-): readonly Uint8Array<ArrayBuffer>[] {
+  bytes: Bytes,
+): readonly Bytes[] {
   const count = Math.ceil(bytes.length / PIECE_BYTES);
   return Array.from(
     { length: count },

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { DirectStream } from "../../base/direct_stream.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
@@ -34,7 +35,7 @@ export const ELSEWHERE = "another member downloads it";
 export class KeptElsewhere extends NotKept {}
 
 /** Passes the rest of a file that cannot be kept through to one client. */
-export type PassThroughRest = (part: NarPart) => AsyncGenerator<Uint8Array<ArrayBuffer>, void>;
+export type PassThroughRest = (part: NarPart) => AsyncGenerator<Bytes, void>;
 
 /** A client that reads the growing file. */
 export interface DownloadReader {
@@ -170,7 +171,7 @@ export class Download {
   }
 
   /** The whole file. Only when `released`. */
-  bytes(): Uint8Array<ArrayBuffer> {
+  bytes(): Bytes {
     return this.file.readAt(0, this.fileSize ?? 0);
   }
 

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully, removeIfPresent } from "../../base/files.ts";
 
@@ -44,7 +45,7 @@ export class GrowingFile {
   }
 
   /** The bytes from `position` on. */
-  readAt(position: number, length: number): Uint8Array<ArrayBuffer> {
+  readAt(position: number, length: number): Bytes {
     const bytes = new Uint8Array(length);
     this.readInto(bytes, position);
     return bytes;
@@ -54,7 +55,7 @@ export class GrowingFile {
    * Fills `bytes` from `position` on. Synchronous: fresh bytes are in memory, where another thread
    * costs more than the copy. Nothing can come between seek and read either.
    */
-  readInto(bytes: Uint8Array<ArrayBuffer>, position: number): void {
+  readInto(bytes: Bytes, position: number): void {
     this.#file.seekSync(position, Deno.SeekMode.Start);
     if (readFully(this.#file, bytes) === bytes.length) return;
     throw new Failure("broken", "Cannot read download: its file is too short");

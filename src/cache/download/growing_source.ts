@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { BufferLender, ByteSource } from "../../base/direct_stream.ts";
 import type { Notifier } from "../../base/notifier.ts";
 import { StreamSource } from "../../base/stream_source.ts";
@@ -18,7 +19,7 @@ export interface GrowingSourceParts {
   readonly restAfter: (
     failure: unknown,
     position: number,
-  ) => ReadableStream<Uint8Array<ArrayBuffer>> | undefined;
+  ) => ReadableStream<Bytes> | undefined;
 }
 
 /**
@@ -76,7 +77,7 @@ export class GrowingSource implements ByteSource {
     }
   }
 
-  #fill(buffer: Uint8Array<ArrayBuffer>, length: number): number {
+  #fill(buffer: Bytes, length: number): number {
     const bytes = buffer.subarray(0, length);
     this.#parts.file.readInto(bytes, this.#position);
     this.#position += bytes.length;

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { formatMs } from "../../base/format_units.ts";
@@ -136,7 +137,7 @@ async function receive(
 /** Compares bytes below `position` with the sink's; writes the new ones. */
 function take(
   sink: NarSink,
-  bytes: Uint8Array<ArrayBuffer>,
+  bytes: Bytes,
   position: number,
 ): Promise<void> | void {
   const { received } = sink;

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar/nar_naming.ts";
 
@@ -55,7 +56,7 @@ export interface NarSink extends Disposable {
    * Appends bytes; call it again when it is over. Throws FetchError "disk" or "room" when the sink
    * cannot take them, and "differs" when they contradict its bytes.
    */
-  write(bytes: Uint8Array<ArrayBuffer>): Promise<void> | void;
+  write(bytes: Bytes): Promise<void> | void;
   /** The source has ended or failed. */
   pause(): void;
 }

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
@@ -142,7 +143,7 @@ async function keep(
 }
 
 interface OpenedNar {
-  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  readonly stream: ReadableStream<Bytes>;
   readonly fileSize: number | undefined;
 }
 
@@ -156,7 +157,7 @@ async function opened(nar: SourceNar, signal: AbortSignal): Promise<OpenedNar> {
   }
 }
 
-async function* piecesOf(path: string): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+async function* piecesOf(path: string): AsyncGenerator<Bytes> {
   using file = await Deno.open(path);
   for (;;) {
     const bytes = new Uint8Array(READ_BYTES);

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { PinRoot } from "../../metadata/metadata_store.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 
@@ -9,7 +10,7 @@ export type SourceNar =
     /** Size of the whole file; `undefined` if unknown. */
     readonly fileSize: number | undefined;
     /** Rejects with a Failure where the file is missing or unreadable. */
-    open(signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
+    open(signal: AbortSignal): Promise<ReadableStream<Bytes>>;
   };
 
 /** A store object in another cache. */

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { StoredName } from "../../nix/stored_name.ts";
 import type { ReadOptions } from "../../storage/nar_store.ts";
 
@@ -35,13 +36,13 @@ export interface NarAnswer extends NarFacts, AsyncDisposable {
   /** The whole file, if it is small and all here; bytes in memory come without a promise. */
   whole(
     options?: WholeOptions,
-  ): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> | undefined;
+  ): Bytes | Promise<Bytes> | undefined;
   /** Bytes from `start` up to `end` (default: the end). Resolves when the first byte is there. */
   read(
     start: number,
     end?: number,
     options?: ReadOptions,
-  ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>>;
+  ): Promise<ReadableStream<Bytes>>;
   /**
    * The stored object, for another server that sends it in place of a read. Eviction spares it for
    * some seconds. `undefined` for bytes that are not in a file, or are in memory.

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
@@ -114,12 +115,12 @@ class PassThrough implements NarTarget, Disposable {
   }
 
   /** The bytes of a small file. */
-  whole(): Uint8Array<ArrayBuffer> | undefined {
+  whole(): Bytes | undefined {
     return this.#sink?.whole();
   }
 
   /** A part of a large file, once. A wrong file throws before its end. */
-  async *pieces(part: NarPart): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
+  async *pieces(part: NarPart): AsyncGenerator<Bytes, void> {
     try {
       yield* this.#client.pieces(part);
     } finally {
@@ -276,7 +277,7 @@ export async function* restPassedThrough(
   deps: PassThroughDeps,
   nar: NarRow,
   { requestId, peer, run, ...rest }: RestOptions,
-): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
+): AsyncGenerator<Bytes, void> {
   const transfer = await run(() => PassThrough.open(deps, nar, { requestId, peer, rest }));
   if (transfer === undefined) {
     const message = "Cannot pass NAR through: no upstream has it";

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../base/bytes.ts";
 import { messageOf } from "../../base/failure.ts";
 import type {
   DamageFinder,
@@ -182,7 +183,7 @@ async function wrongContent(
   stored: StoredNar,
 ): Promise<string | undefined> {
   const hash = createHash("sha256");
-  const hashing = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+  const hashing = new TransformStream<Bytes, Bytes>({
     transform(chunk, controller) {
       hash.update(chunk);
       controller.enqueue(chunk);

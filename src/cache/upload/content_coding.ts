@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { Compression } from "../../nix/compression.ts";
 import { decoded } from "../verify/decoders.ts";
 import { UploadRefused } from "./upload_outcome.ts";
@@ -24,11 +25,11 @@ export function contentCoding(header: string | null): Compression {
 
 /** The decoded bytes of a small body. Throws UploadRefused for damaged or larger ones. */
 export async function decodedBody(
-  bytes: Uint8Array<ArrayBuffer>,
+  bytes: Bytes,
   { coding, bytesMax }: { readonly coding: Compression; readonly bytesMax: number },
-): Promise<Uint8Array<ArrayBuffer>> {
+): Promise<Bytes> {
   if (coding === "none") return bytes;
-  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  const pieces: Bytes[] = [];
   let byteLength = 0;
   try {
     const decoding = { compression: coding, narSizeMax: bytesMax };

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../base/bytes.ts";
 import { removeIfPresent, writeFully } from "../../base/files.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
@@ -64,7 +65,7 @@ export class SpoolFile implements Disposable {
   }
 
   /** Throws UploadRefused where the bytes do not fit. */
-  async write(bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+  async write(bytes: Bytes): Promise<void> {
     await this.#reserve(this.#fileSize + bytes.length);
     await writeFully(this.#file, bytes);
     this.#hash.update(bytes);

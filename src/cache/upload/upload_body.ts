@@ -1,4 +1,5 @@
 import { ByteBlocks } from "../../base/byte_blocks.ts";
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
 import { UploadRefused } from "./upload_outcome.ts";
@@ -6,7 +7,7 @@ import { UploadRefused } from "./upload_outcome.ts";
 /** The body of an upload, as the client sends it. */
 export interface UploadBody {
   /** `null`: it has no bytes. */
-  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  readonly stream: ReadableStream<Bytes> | null;
   /** Length of the whole body; `undefined` if the client does not announce it. */
   readonly length: number | undefined;
 }
@@ -15,7 +16,7 @@ export interface UploadBody {
 const MEMORY_WAIT_MS = 5_000;
 
 /** The pieces of a body. Throws UploadRefused "cut" or "stalled" where it ends early. */
-export async function* piecesOf({ stream }: UploadBody): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+export async function* piecesOf({ stream }: UploadBody): AsyncGenerator<Bytes> {
   const reader = stream?.getReader();
   for (;;) {
     const { value, done } = await next(reader);
@@ -25,8 +26,8 @@ export async function* piecesOf({ stream }: UploadBody): AsyncGenerator<Uint8Arr
 }
 
 async function next(
-  reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>> | undefined,
-): Promise<ReadableStreamReadResult<Uint8Array<ArrayBuffer>>> {
+  reader: ReadableStreamDefaultReader<Bytes> | undefined,
+): Promise<ReadableStreamReadResult<Bytes>> {
   try {
     if (reader !== undefined) return await reader.read();
   } catch (error) {
@@ -43,7 +44,7 @@ export interface BodyLimits {
 
 /** A body in memory. Disposing of it gives the memory back. */
 export interface CollectedBody extends Disposable {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
   readonly share: MemoryShare;
 }
 

@@ -1,6 +1,8 @@
+import type { Bytes } from "../../base/bytes.ts";
+
 /** The bits of a bzip2 file in the library's order: the highest bit of a byte first. */
 export class BitReader {
-  readonly #next: () => Uint8Array<ArrayBuffer>;
+  readonly #next: () => Bytes;
   #chunk = new Uint8Array(0);
   #at = 0;
   #bytesBefore = 0;
@@ -12,7 +14,7 @@ export class BitReader {
   last32 = 0;
 
   /** `next` returns further bytes, or throws. */
-  constructor(next: () => Uint8Array<ArrayBuffer>) {
+  constructor(next: () => Bytes) {
     this.#next = next;
   }
 

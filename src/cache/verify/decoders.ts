@@ -1,4 +1,5 @@
 import { createBrotliDecompress } from "node:zlib";
+import type { Bytes } from "../../base/bytes.ts";
 import type { Compression } from "../../nix/compression.ts";
 import { decoderBytesMax, type Decoding } from "./decoder_bytes.ts";
 import { NodeDecoder } from "./node_decoder.ts";
@@ -7,7 +8,7 @@ import { idleXz, unxz } from "./unxz.ts";
 import { unzstd } from "./unzstd.ts";
 import { idleZstd } from "./zstd_wasm.ts";
 
-type CompressedStream = ReadableStream<Uint8Array<ArrayBuffer>>;
+type CompressedStream = ReadableStream<Bytes>;
 
 /** Called before a decoder takes `bytes` more memory; a throw refuses them. */
 export type Claim = (bytes: number) => Promise<void>;
@@ -64,7 +65,7 @@ export function dropUnusedDecoders(): void {
 async function* smaller(
   bytes: CompressedStream,
   byteLength: number,
-): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+): AsyncGenerator<Bytes> {
   for await (const chunk of bytes) {
     for (let start = 0; start < chunk.length; start += byteLength) {
       yield chunk.subarray(start, start + byteLength);
@@ -74,7 +75,7 @@ async function* smaller(
 
 /** Decompresses brotli at the reader's pace. Throws for damage; a cut file ends short. */
 async function* unbrotli(
-  bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
+  bytes: AsyncIterable<Bytes>,
 ): AsyncGenerator<Uint8Array> {
   const chunks = bytes[Symbol.asyncIterator]();
   const decoder = new NodeDecoder(createBrotliDecompress());

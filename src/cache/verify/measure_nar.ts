@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
+import type { Bytes } from "../../base/bytes.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { streamFrom } from "../../base/stream_of.ts";
@@ -56,7 +57,7 @@ export async function measureNar(order: VerifyOrder, growth: Growth): Promise<Na
 
 /** The measure of any bytes; a read error counts as damage. Throws the error of `claim`. */
 export async function measureBytes(
-  bytes: ReadableStream<Uint8Array<ArrayBuffer>>,
+  bytes: ReadableStream<Bytes>,
   decoding: Decoding,
   claim?: Claim,
 ): Promise<NarMeasure> {
@@ -90,7 +91,7 @@ function growing(path: string, growth: Growth, failed: (error: unknown) => void)
     file?.close();
     file = undefined;
   };
-  return streamFrom<Uint8Array<ArrayBuffer>>({
+  return streamFrom<Bytes>({
     async next() {
       try {
         file ??= Deno.openSync(path);

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { Decoding } from "./decoder_bytes.ts";
 
 export interface VerifyOrder extends Decoding {
@@ -26,7 +27,7 @@ export interface PassThroughOrder extends Decoding {
 /** A verification of a pass-through: its caller writes the pieces. */
 export interface PassThroughVerification extends Disposable {
   /** Resolves when the bytes are decoded, or no longer needed. */
-  write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  write(bytes: Bytes): Promise<void>;
   /** The file is complete. */
   end(): void;
   /** Rejects with "unavailable" when the decoder gets no memory, and when it was ended early. */

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { checkNar, Mismatch } from "./check_nar.ts";
@@ -12,7 +13,7 @@ const BEHIND_BYTES_MAX = 16 << 20;
 /** The check of a pass-through's bytes against the NAR hash. */
 export interface PassThroughCheck extends Disposable {
   /** Throws a Failure "unavailable" where the decoder gets no memory that the client waits for. */
-  write(bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  write(bytes: Bytes): Promise<void>;
   /** The file is complete. Throws a Mismatch while it can still fail the client's response. */
   end(): Promise<void>;
 }

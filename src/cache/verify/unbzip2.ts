@@ -1,4 +1,5 @@
 import bzip2 from "unbzip2-stream/lib/bzip2.js";
+import type { Bytes } from "../../base/bytes.ts";
 import { BitReader } from "./bit_reader.ts";
 
 /** The parts of the library that its types lack. */
@@ -30,7 +31,7 @@ const OUT_BYTES = 256 * 1024;
 
 /** Decompresses bzip2 block by block, each in small pieces. Throws for damage. */
 export async function* unbzip2(
-  bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
+  bytes: AsyncIterable<Bytes>,
 ): AsyncGenerator<Uint8Array> {
   const input = new Input(bytes);
   // One buffer for all streams: an empty stream has 14 bytes, and would take 3.6 MB.
@@ -122,12 +123,12 @@ class Input {
     if (chunk === undefined) throw new Error("Cannot read bzip2: it ends too early");
     return chunk;
   });
-  readonly #chunks: AsyncIterator<Uint8Array<ArrayBuffer>>;
-  readonly #waiting: Uint8Array<ArrayBuffer>[] = [];
+  readonly #chunks: AsyncIterator<Bytes>;
+  readonly #waiting: Bytes[] = [];
   #byteLength = 0;
   #isOver = false;
 
-  constructor(bytes: AsyncIterable<Uint8Array<ArrayBuffer>>) {
+  constructor(bytes: AsyncIterable<Bytes>) {
     this.#chunks = bytes[Symbol.asyncIterator]();
   }
 

@@ -1,5 +1,6 @@
 import pLimit from "p-limit";
 import xz from "xz-decompress";
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import { IdleModules } from "./idle_modules.ts";
 
@@ -52,7 +53,7 @@ const making = pLimit(1);
  * a slow file would block the others. Throws for damage of any kind.
  */
 export async function* unxz(
-  bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
+  bytes: AsyncIterable<Bytes>,
 ): AsyncGenerator<Uint8Array> {
   const module = idleXz.take() ?? await making(makeModule);
   const context = new XzContext(module);

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { OpenZstd } from "./zstd_decoder.ts";
 import { ZstdFrames } from "./zstd_frames.ts";
 import { openNativeZstd } from "./zstd_native.ts";
@@ -17,7 +18,7 @@ const openFastest: OpenZstd = openNativeZstd ?? openWasmZstd;
  * that are too large for the NAR.
  */
 export async function* unzstd(
-  bytes: AsyncIterable<Uint8Array<ArrayBuffer>>,
+  bytes: AsyncIterable<Bytes>,
   { narSize, claim }: ZstdBounds,
   open = openFastest,
 ): AsyncGenerator<Uint8Array> {

@@ -1,3 +1,5 @@
+import type { Bytes } from "../../base/bytes.ts";
+
 /**
  * The default limit of the zstd program. Compressors that do not know the NAR's size use windows up
  * to this, however small the NAR.
@@ -55,7 +57,7 @@ export class ZstdFrames {
    * The same bytes for the decoder. A window larger than the NAR becomes smaller: it would never
    * fill. Throws where a frame needs too large a window.
    */
-  *checked(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
+  *checked(bytes: Bytes): Generator<Bytes> {
     for (let at = 0; at < bytes.length;) {
       const piece = bytes.subarray(at, at + this.#missing);
       at += piece.length;
@@ -176,7 +178,7 @@ function contentSizeBytes(descriptor: number): number {
 }
 
 /** The content size in the header of a frame without a window descriptor. */
-function contentSize(header: Uint8Array<ArrayBuffer>, descriptor: number): number {
+function contentSize(header: Bytes, descriptor: number): number {
   const at = MAGIC_BYTES + 1 + dictionaryIdBytes(descriptor);
   let size = 0;
   for (let index = contentSizeBytes(descriptor) - 1; index >= 0; index--) {
@@ -195,7 +197,7 @@ function windowOf(descriptor: number): number {
   return base + base / 8 * (descriptor & 7);
 }
 
-function view({ buffer }: Uint8Array<ArrayBuffer>): DataView {
+function view({ buffer }: Bytes): DataView {
   return new DataView(buffer);
 }
 

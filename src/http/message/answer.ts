@@ -1,9 +1,10 @@
 import { Buffer } from "node:buffer";
 import { STATUS_CODES } from "node:http";
+import type { Bytes } from "../../base/bytes.ts";
 import type { Series } from "../../telemetry/metrics.ts";
 import { CACHE_CONTROL, type Lifetime } from "./cache_control.ts";
 
-export type Body = string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>;
+export type Body = string | Bytes | ReadableStream<Bytes>;
 
 /**
  * A response. `Response` costs more than all else about a narinfo in memory (3 of 13 µs). It also

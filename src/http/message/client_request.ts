@@ -1,3 +1,5 @@
+import type { Bytes } from "../../base/bytes.ts";
+
 /** A request of another method changes nothing. */
 export const CHANGING_METHODS: ReadonlySet<string> = new Set(["POST", "PUT", "DELETE"]);
 
@@ -16,7 +18,7 @@ export interface ClientRequest {
   /** True if a trusted proxy sent the request. */
   readonly ofTrustedProxy?: boolean;
   /** `null` if the head announces none. The app need not read it. */
-  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  readonly body: ReadableStream<Bytes> | null;
   /** True while clients hold so much that this answer must not add a large copy of its own. */
   readonly savesMemory?: boolean;
   /** Says that the answer waits on purpose: the connection may make room for others. */

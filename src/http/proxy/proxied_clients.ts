@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { isOfThisMachine, peerAddress } from "../message/peer.ts";
 import type { SilentClient, SilentClients } from "../server/silent_clients.ts";
 import { type ProxyHeaderFault, readProxyHeader } from "./proxy_header.ts";
@@ -6,7 +7,7 @@ import { type ProxyRange, TrustedProxies } from "./trusted_proxies.ts";
 /** The first bytes behind a PROXY header, and the address of the client that it names. */
 export interface ProxiedClient {
   readonly address: Deno.Addr & { readonly viaProxy: true };
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly bytes: Bytes;
 }
 
 /** The reason of a closed connection. */

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { bothNames } from "../../base/snake_names.ts";
 import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
 import { statusAnswer, streamAnswer } from "../message/answer.ts";
@@ -51,7 +52,7 @@ function readOrder(url: string): GcOrder | undefined {
  * The events as they come, not as the client reads them: a stalled client must not block a run for
  * others. A client that leaves ends its run.
  */
-function linesOf(events: AsyncIterable<GcEvent>): ReadableStream<Uint8Array<ArrayBuffer>> {
+function linesOf(events: AsyncIterable<GcEvent>): ReadableStream<Bytes> {
   const encoder = new TextEncoder();
   let gone = false;
   return new ReadableStream({
@@ -63,7 +64,7 @@ function linesOf(events: AsyncIterable<GcEvent>): ReadableStream<Uint8Array<Arra
     },
   });
 
-  async function send(controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>) {
+  async function send(controller: ReadableStreamDefaultController<Bytes>) {
     let sentAtMs = -Infinity;
     try {
       for await (const event of events) {

@@ -1,8 +1,10 @@
+import type { Bytes } from "../../base/bytes.ts";
+
 /** A pool of buffers of one size, which spares the garbage collector. */
 export class BufferPool {
   readonly #byteLength: number;
   readonly #keptMax: number;
-  readonly #kept: Uint8Array<ArrayBuffer>[] = [];
+  readonly #kept: Bytes[] = [];
   #lentCount = 0;
 
   constructor(byteLength: number, keptMax: number) {
@@ -10,18 +12,18 @@ export class BufferPool {
     this.#keptMax = keptMax;
   }
 
-  take(): Uint8Array<ArrayBuffer> {
+  take(): Bytes {
     this.#lentCount++;
     return this.#kept.pop() ?? new Uint8Array(this.#byteLength);
   }
 
   /** Like `take`; `undefined` when `keptMax` buffers are lent. */
-  takeKept(): Uint8Array<ArrayBuffer> | undefined {
+  takeKept(): Bytes | undefined {
     return this.#lentCount < this.#keptMax ? this.take() : undefined;
   }
 
   /** Takes back a buffer that nobody reads or writes any more. */
-  give(buffer: Uint8Array<ArrayBuffer>): void {
+  give(buffer: Bytes): void {
     this.#lentCount--;
     if (this.#kept.length < this.#keptMax) this.#kept.push(buffer);
   }

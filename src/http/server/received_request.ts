@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type {
   ClientRequest,
   Delivery,
@@ -31,7 +32,7 @@ export class ReceivedRequest implements ClientRequest, Delivery {
   readonly #head: RequestHead;
   readonly #incoming: RequestBody | undefined;
   readonly #connection: ConnectionFacts;
-  #body: ReadableStream<Uint8Array<ArrayBuffer>> | undefined;
+  #body: ReadableStream<Bytes> | undefined;
   #abort: AbortController | undefined;
   #ended: PromiseWithResolvers<DeliveryEnd> | undefined;
   #end: DeliveryEnd | undefined;
@@ -87,7 +88,7 @@ export class ReceivedRequest implements ClientRequest, Delivery {
     return this.#incoming !== undefined;
   }
 
-  get body(): ReadableStream<Uint8Array<ArrayBuffer>> | null {
+  get body(): ReadableStream<Bytes> | null {
     if (this.#incoming === undefined) return null;
     return this.#body ??= this.#incoming.stream();
   }

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { streamFrom } from "../../base/stream_of.ts";
 import type { RequestReader } from "./request_reader.ts";
 import { Refusal } from "./refusal.ts";
@@ -50,7 +51,7 @@ export class RequestBody {
   }
 
   /** The next bytes; `undefined` at the end. Throws a Refusal for bad framing. */
-  async read(): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  async read(): Promise<Bytes | undefined> {
     if (this.#isOver) return undefined;
     if (!this.#hasBegun) await this.#begin();
     this.#hasBegun = true;
@@ -61,7 +62,7 @@ export class RequestBody {
     return bytes;
   }
 
-  stream(): ReadableStream<Uint8Array<ArrayBuffer>> {
+  stream(): ReadableStream<Bytes> {
     return streamFrom({
       next: async () => {
         const bytes = await this.read();

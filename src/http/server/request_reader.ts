@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import type { Activity } from "./activity.ts";
 import { Refusal } from "./refusal.ts";
@@ -99,7 +100,7 @@ export class RequestReader {
   }
 
   /** Some bytes of a body, at most `lengthMax`. The caller owns the memory. */
-  async some(lengthMax: number): Promise<Uint8Array<ArrayBuffer>> {
+  async some(lengthMax: number): Promise<Bytes> {
     if (!this.isEmpty) return this.take(Math.min(lengthMax, this.#length)).slice();
     if (this.#reading === undefined) {
       const bytes = new Uint8Array(Math.min(lengthMax, BODY_BYTES));
@@ -115,7 +116,7 @@ export class RequestReader {
   }
 
   /** The first `length` bytes, which must be there; valid until the next call. */
-  take(length: number): Uint8Array<ArrayBuffer> {
+  take(length: number): Bytes {
     const taken = this.#bytes.subarray(0, length);
     const rest = this.#length - length;
     if (rest > 0) {

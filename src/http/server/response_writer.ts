@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { Activity } from "./activity.ts";
 import { BufferPool } from "./buffer_pool.ts";
 import type { Socket } from "./request_reader.ts";
@@ -149,7 +150,7 @@ export class ResponseWriter {
 }
 
 /** The byte count, and its surplus over the characters. Throws if the buffer is too small. */
-function encodedInto(buffer: Uint8Array<ArrayBuffer>, text: string) {
+function encodedInto(buffer: Bytes, text: string) {
   const { read, written } = ENCODER.encodeInto(text, buffer);
   if (read < text.length) throw new Error("Cannot send an answer: its head is too large");
   return { written, surplus: written - read };

@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import type { Bytes } from "../../base/bytes.ts";
 import { type Answer, statusAnswer } from "../message/answer.ts";
 import type { Activity } from "./activity.ts";
 import { formatAnswerHead, type HeadParts } from "./answer_head.ts";
@@ -57,7 +58,7 @@ function framingWithoutBody({ status, body }: Answer, isHead: boolean): HeadPart
 }
 
 interface StreamedBody {
-  readonly body: ReadableStream<Uint8Array<ArrayBuffer>>;
+  readonly body: ReadableStream<Bytes>;
   /** `undefined`: unknown. */
   readonly length: number | undefined;
 }

@@ -1,3 +1,5 @@
+import type { Bytes } from "../../base/bytes.ts";
+
 /** The part of a connection used before its client's first bytes. */
 export type SilentClient = Pick<Deno.Conn, "read" | "close">;
 
@@ -26,7 +28,7 @@ export class SilentClients {
   async firstBytes(
     client: SilentClient,
     isEnough: (bytes: Uint8Array) => boolean = () => true,
-  ): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  ): Promise<Bytes | undefined> {
     this.#sinceMs.set(client, this.#nowMs());
     if (this.#sinceMs.size > this.#countMax) this.makeRoom(1);
     const buffer = new Uint8Array(FIRST_BYTES_MAX);

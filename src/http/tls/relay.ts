@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { pause } from "../../base/pause.ts";
 import { acceptFailureOf, lacksHandles } from "../server/accept_failure.ts";
 import { ProxiedClients, type ProxyClosed } from "../proxy/proxied_clients.ts";
@@ -51,7 +52,7 @@ export interface RelayDeps {
 }
 
 interface Begun {
-  readonly hello: Uint8Array<ArrayBuffer>;
+  readonly hello: Bytes;
   readonly address: Deno.NetAddr;
 }
 

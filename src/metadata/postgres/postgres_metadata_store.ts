@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { StorageId } from "../../base/storage_id.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
@@ -173,7 +174,7 @@ export class PostgresMetadataStore
     return row && readDocument(row);
   }
 
-  async documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  async documentPiece(id: number, number: number): Promise<Bytes | undefined> {
     const [row] = await this.#read<{ bytes: Uint8Array }>("documentPiece", id, number);
     return row && new Uint8Array(row.bytes);
   }
@@ -215,10 +216,8 @@ export class PostgresMetadataStore
 
   async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
     const { limitBytes, neededBytes, wantedBytes } = order;
-    const [row] = await this.#read<{ reserved_bytes: number | null }>(
-      "reserve",
-      ...[member, limitBytes, neededBytes, wantedBytes],
-    );
+    const values = [member, limitBytes, neededBytes, wantedBytes];
+    const [row] = await this.#read<{ reserved_bytes: number | null }>("reserve", ...values);
     return row?.reserved_bytes ?? undefined;
   }
 

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Bytes } from "../../base/bytes.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { StorageId } from "../../base/storage_id.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
@@ -176,10 +177,8 @@ export class SqliteMetadataStore
     return row === undefined ? undefined : readDocument(row as unknown as DocumentColumns);
   }
 
-  async documentPiece(id: number, number: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
-    return this.#read("documentPiece").get(id, number)?.["bytes"] as
-      | Uint8Array<ArrayBuffer>
-      | undefined;
+  async documentPiece(id: number, number: number): Promise<Bytes | undefined> {
+    return this.#read("documentPiece").get(id, number)?.["bytes"] as Bytes | undefined;
   }
 
   async documentBytes(): Promise<number> {

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { type BufferLender, DirectStream } from "../../base/direct_stream.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/files.ts";
@@ -24,7 +25,7 @@ export class OpenNarFile implements StoredNar {
   }
 
   /** Reads synchronously: a hop to another thread costs more than the copy of a small file. */
-  async bytes({ signal }: ReadOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
+  async bytes({ signal }: ReadOptions = {}): Promise<Bytes> {
     try {
       signal?.throwIfAborted();
       const bytes = new Uint8Array(this.fileSize);

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { formatMs } from "../../base/format_units.ts";
 
@@ -52,7 +53,7 @@ export function createGrpcTransport(
 }
 
 /** A gRPC frame: one byte for "not compressed", four bytes of length, the message. */
-function framed(message: Uint8Array): Uint8Array<ArrayBuffer> {
+function framed(message: Uint8Array): Bytes {
   const frame = new Uint8Array(5 + message.length);
   new DataView(frame.buffer).setUint32(1, message.length);
   frame.set(message, 5);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
+import type { Bytes } from "../../../src/base/bytes.ts";
 import { PieceReader } from "../../../src/base/piece_reader.ts";
 import { checkProperty } from "../../support/property.ts";
 
@@ -108,7 +109,7 @@ function asByteStream(stream: ReadableStream<Uint8Array>): ReadableStream<Uint8A
 }
 
 /** Pieces of these sizes, each of bytes that count them. */
-function byteStream(sizes: readonly number[]): ReadableStream<Uint8Array<ArrayBuffer>> {
+function byteStream(sizes: readonly number[]): ReadableStream<Bytes> {
   let index = 0;
   return new ReadableStream({
     type: "bytes",

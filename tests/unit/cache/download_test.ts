@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../../src/base/bytes.ts";
 import { sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
 import { Download } from "../../../src/cache/download/download.ts";
@@ -135,4 +136,4 @@ Deno.test("download: a client that leaves ends its pass-through", async () => {
 });
 
 /** Nothing of these downloads is passed through. */
-async function* passedOn(): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {}
+async function* passedOn(): AsyncGenerator<Bytes, void> {}

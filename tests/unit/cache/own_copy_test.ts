@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../../src/base/bytes.ts";
 import type { NarAnswer } from "../../../src/cache/nar/nar_answer.ts";
 import { OwnCopy } from "../../../src/cache/pass_through/own_copy.ts";
 
@@ -13,7 +14,7 @@ function scene(...pieces: readonly string[]) {
     whole: () => undefined,
     read: () =>
       Promise.resolve(
-        new ReadableStream<Uint8Array<ArrayBuffer>>({
+        new ReadableStream<Bytes>({
           start(controller) {
             for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece));
           },

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../../src/base/bytes.ts";
 import { notKept } from "../../../src/cli/client/pinned_closures.ts";
 import { ServerClient, Unreachable } from "../../../src/cli/client/server_client.ts";
 import { WARM_PATHS_MAX, WarmClosure } from "../../../src/cli/client/warm_closure.ts";
@@ -113,7 +114,7 @@ Deno.test("larder warm: a NAR that broke on the way is fetched again", async () 
   assert.deepEqual([pathsDone, bytesDone], [1, bytesKnown]);
 });
 
-function breaksAfter(byteLength: number): ReadableStream<Uint8Array<ArrayBuffer>> {
+function breaksAfter(byteLength: number): ReadableStream<Bytes> {
   let sent = false;
   return new ReadableStream({
     type: "bytes",

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../../base/bytes.ts";
 import { within } from "../../../base/deadline.ts";
 import { Failure } from "../../../base/failure.ts";
 import { streamOf } from "../../../base/stream_of.ts";
@@ -54,7 +55,7 @@ export class UpstreamReader implements CacheReader {
 async function* steady(
   body: ReadableStream<Uint8Array>,
   idleTimeoutMs: number,
-): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+): AsyncGenerator<Bytes> {
   const reader = body.getReader();
   try {
     for (;;) {

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../../base/bytes.ts";
 import { Failure, messageOf } from "../../../base/failure.ts";
 import { streamOf } from "../../../base/stream_of.ts";
 import type { PinRoot } from "../../../metadata/metadata_store.ts";
@@ -112,7 +113,7 @@ export class NcpsSource implements ImportSource {
     return { kind: "stream", fileSize, open };
   }
 
-  async *#joined(chunks: readonly Row[]): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  async *#joined(chunks: readonly Row[]): AsyncGenerator<Bytes> {
     for (const { hash, size } of chunks) {
       const path = shardedPath(`${this.#store}/chunk`, String(hash));
       try {
