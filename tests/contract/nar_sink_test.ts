@@ -58,9 +58,7 @@ const harnesses: readonly Harness<SinkMaker>[] = [
         hasBytes: false,
         open: (facts) =>
           new ClientSink({
-            nar: rowOf(facts),
-            verifier,
-            wrong: () => undefined,
+            check: { nar: rowOf(facts), verifier, wrong: () => undefined },
             client: new ClientReader(),
             listener: { progress: () => undefined, room: (bytes) => Promise.resolve(bytes) },
           }),

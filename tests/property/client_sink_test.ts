@@ -35,15 +35,17 @@ function sceneOf(parts: readonly Uint8Array[], [one, other]: readonly [number, n
   const client = new ClientReader(part);
   const sha256 = sha256FromDigest(createHash("sha256").update(bytes).digest());
   const sink = new ClientSink({
-    nar: {
-      name: narName(sha256, "none"),
-      compression: "none",
-      narHash: sha256 as NarHash,
-      narSize: bytes.length,
-      fileHash: sha256 as FileHash,
+    check: {
+      nar: {
+        name: narName(sha256, "none"),
+        compression: "none",
+        narHash: sha256 as NarHash,
+        narSize: bytes.length,
+        fileHash: sha256 as FileHash,
+      },
+      verifier: { passThrough: () => assert.fail("the file is the NAR") },
+      wrong: () => assert.fail("it is right"),
     },
-    verifier: { passThrough: () => assert.fail("the file is the NAR") },
-    wrong: () => assert.fail("it is right"),
     client,
     listener: { progress: () => undefined, room: (wanted) => Promise.resolve(wanted) },
   });

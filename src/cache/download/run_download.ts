@@ -8,7 +8,7 @@ import { downloadReservation } from "./download_reservation.ts";
 import { NarAttempts, type NarAttemptsDeps, type NarFailure } from "../sources/nar_attempts.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { KeepOutageLog } from "./keep_outage_log.ts";
-import { Transfer, type TransferDeps, type TransferParts } from "./transfer.ts";
+import { Transfer, type TransferDeps } from "./transfer.ts";
 
 export interface RunDownloadDeps {
   readonly attempts: NarAttemptsDeps;
@@ -48,18 +48,23 @@ export async function runDownload(
   return mayPassThrough ? undefined : failure;
 }
 
-interface BringParts extends TransferParts {
+/** A download for a request. */
+interface RequestedDownload {
+  readonly download: Download;
+  readonly nar: NarRow;
   readonly reservation: GrowingReservation;
   readonly requestId: string;
 }
 
 /** Resolves to the reason why the file is not kept. */
-async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailure | undefined> {
-  const { nar, requestId, reservation } = parts;
+async function bring(
+  deps: RunDownloadDeps,
+  { download, nar, reservation, requestId }: RequestedDownload,
+): Promise<NarFailure | undefined> {
   const { outages, transfer: { keeping: { nowMs } }, attempts: { logging: { log } } } = deps;
   const startedAtMs = nowMs();
   try {
-    using transfer = new Transfer(deps.transfer, parts);
+    using transfer = new Transfer(deps.transfer, { download, nar, reservation });
     const attempts = new NarAttempts(deps.attempts, { nar, target: transfer, requestId });
     const result = await attempts.run();
     const facts = attempts.log.facts(result.upstream ?? "");
@@ -75,7 +80,7 @@ async function bring(deps: RunDownloadDeps, parts: BringParts): Promise<NarFailu
     const { reason, detail } = result;
     if (reason === "cancelled") log.error("download failed", { ...facts, detail });
     const isOurs = reason === "disk" || reason === "broken";
-    if (isOurs && !isLeftForNext(deps, parts.download)) {
+    if (isOurs && !isLeftForNext(deps, download)) {
       outages.failed(announcedFileSize(nar) ?? transfer.received, { ...facts, detail });
       deps.attempts.logging.record?.narNotStored(nar.name, { reason: "disk" });
     }

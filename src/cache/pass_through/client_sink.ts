@@ -25,7 +25,9 @@ import {
 import type { ClientReader } from "./client_reader.ts";
 import type { Bytes } from "../../base/bytes.ts";
 
-export interface ClientSinkParts extends PassThroughCheckParts {
+export interface ClientSinkParts {
+  /** The NAR, and the check of its bytes. */
+  readonly check: PassThroughCheckParts;
   readonly client: ClientReader;
   readonly listener: FetchListener;
 }
@@ -56,9 +58,9 @@ export class ClientSink implements NarSink {
 
   constructor(parts: ClientSinkParts) {
     this.#parts = parts;
-    this.order = narOrderOf(parts.nar);
+    this.order = narOrderOf(parts.check.nar);
     this.#fileSize = this.order.fileSize;
-    this.#check = passThroughCheck(parts);
+    this.#check = passThroughCheck(parts.check);
   }
 
   get copies(): boolean {
@@ -150,7 +152,7 @@ export class ClientSink implements NarSink {
 
   /** Checks the whole file, then releases its last bytes to the client. Throws a Mismatch. */
   async judge({ digest, fileSize }: FetchEnd): Promise<void> {
-    const { nar } = this.#parts;
+    const { nar } = this.#parts.check;
     checkFile(nar, { fileHash: sha256FromDigest(digest), fileSize });
     if (this.#check === undefined) checkNar(nar, { kind: "measured", digest, narSize: fileSize });
     this.#open();

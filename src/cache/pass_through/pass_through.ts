@@ -155,9 +155,11 @@ class PassThrough implements NarTarget, Disposable {
   #begin(): NarFetch {
     const open: OpenSink = (listener) =>
       this.#sink = new ClientSink({
-        nar: this.#nar,
-        verifier: this.#deps.verifier,
-        wrong: (mismatch) => this.#attempts.wrong(mismatch),
+        check: {
+          nar: this.#nar,
+          verifier: this.#deps.verifier,
+          wrong: (mismatch) => this.#attempts.wrong(mismatch),
+        },
         client: this.#client,
         listener,
       });

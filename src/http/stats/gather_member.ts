@@ -4,7 +4,9 @@ import { MEMBER_DOWNLOADS_MAX, type MemberStatus } from "./member_status.ts";
 import { judgedProblems } from "./shown_state.ts";
 
 /** The sources of a member's own status. */
-export interface MemberFigureSources extends Pick<StatsSources, "metrics" | "upstreams"> {
+export interface MemberFigureSources {
+  readonly metrics: StatsSources["metrics"];
+  readonly upstreams: StatsSources["upstreams"];
   readonly process: Omit<ProcessFacts, "publicKey">;
   readonly transfers: Pick<StatsSources["transfers"], "downloads" | "nameOf">;
   readonly problems: StatsSources["reports"]["problems"];
