@@ -1,3 +1,5 @@
+import type { RequestHeaders } from "../base/request_headers.ts";
+
 /** Attributes of a span, named as in OpenTelemetry where possible. */
 export type SpanFacts = Readonly<Record<string, string | number | boolean>>;
 
@@ -38,18 +40,13 @@ export interface OpenSpan extends Span {
 /** The span of a traced request. */
 export type RequestSpan = OpenSpan;
 
-/** The headers of a request. */
-export interface HeaderReader {
-  get(name: string): string | null;
-}
-
 /** Traces work in spans, each below the span of its caller. */
 export interface Tracer {
   /** Begins a trace, or continues the caller's. `undefined` if it is not sampled. */
   request(
     method: string,
     route: string | undefined,
-    headers: HeaderReader,
+    headers: RequestHeaders,
   ): RequestSpan | undefined;
   /** Runs `work` in a span. Without a sampled parent it only runs it. */
   span<Value>(

@@ -1,4 +1,4 @@
-import type { RequestHeaders } from "../message/client_request.ts";
+import type { RequestHeaders } from "../../base/request_headers.ts";
 import { lowerAscii } from "../message/field_words.ts";
 import { DEFAULT_PORTS, parseHost } from "../message/host.ts";
 

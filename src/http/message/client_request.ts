@@ -1,4 +1,5 @@
 import type { Bytes } from "../../base/bytes.ts";
+import type { RequestHeaders } from "../../base/request_headers.ts";
 
 /** A request of another method changes nothing. */
 export const CHANGING_METHODS: ReadonlySet<string> = new Set(["POST", "PUT", "DELETE"]);
@@ -25,11 +26,6 @@ export interface ClientRequest {
   heldBack?(): void;
   /** Aborts when the client leaves before it has the whole answer. */
   readonly signal: AbortSignal;
-}
-
-export interface RequestHeaders {
-  /** Repeated fields are joined with ", ". The case of `name` does not matter. */
-  get(name: string): string | null;
 }
 
 /** The end of an answer: sent whole, aborted by the client, or broken on our side. */

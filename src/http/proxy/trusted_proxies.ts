@@ -1,5 +1,5 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
-import type { RequestHeaders } from "../message/client_request.ts";
+import type { RequestHeaders } from "../../base/request_headers.ts";
 import { UNIX_PEER } from "../message/peer.ts";
 import { type Hops, readForwarded, readForwardedFor } from "./forwarded.ts";
 

@@ -1,5 +1,5 @@
 import { textAnswer } from "../message/answer.ts";
-import type { RequestHeaders } from "../message/client_request.ts";
+import type { RequestHeaders } from "../../base/request_headers.ts";
 import { fieldWords } from "../message/field_words.ts";
 import { parseHost } from "../message/host.ts";
 import type { Found } from "../page/packages_part.ts";

@@ -1,10 +1,6 @@
 import type { Bytes } from "../../base/bytes.ts";
-import type {
-  ClientRequest,
-  Delivery,
-  DeliveryEnd,
-  RequestHeaders,
-} from "../message/client_request.ts";
+import type { RequestHeaders } from "../../base/request_headers.ts";
+import type { ClientRequest, Delivery, DeliveryEnd } from "../message/client_request.ts";
 import { peerAddress } from "../message/peer.ts";
 import type { Activity } from "./activity.ts";
 import type { RequestBody } from "./request_body.ts";

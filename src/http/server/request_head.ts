@@ -1,4 +1,4 @@
-import type { RequestHeaders } from "../message/client_request.ts";
+import type { RequestHeaders } from "../../base/request_headers.ts";
 import { fieldWords, lowerAscii, withoutBlanks } from "../message/field_words.ts";
 import { Refusal } from "./refusal.ts";
 

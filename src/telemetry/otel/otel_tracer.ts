@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { ROOT_CONTEXT, SpanKind, trace, type Tracer as OtelTracerApi } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
+import type { RequestHeaders } from "../../base/request_headers.ts";
 import type { Sampling } from "./environment.ts";
 import { OtelSpan } from "./otel_span.ts";
 import { remoteContext } from "./remote_context.ts";
@@ -9,7 +10,6 @@ import { RootTraceIds } from "./root_trace_ids.ts";
 import { createSpanClock, type SpanClock } from "./span_clock.ts";
 import { serverSpanName } from "../method_facts.ts";
 import {
-  type HeaderReader,
   NO_SPAN,
   type RequestSpan,
   type RunBelow,
@@ -69,7 +69,7 @@ class OtelTracer implements Tracer {
   request(
     method: string,
     route: string | undefined,
-    headers: HeaderReader,
+    headers: RequestHeaders,
   ): RequestSpan | undefined {
     const parent = remoteContext(headers);
     // Decided here, as the SDK takes a microsecond for the same.

@@ -6,7 +6,7 @@ import {
   trace,
   type TraceState,
 } from "@opentelemetry/api";
-import type { HeaderReader } from "../tracer.ts";
+import type { RequestHeaders } from "../../base/request_headers.ts";
 
 /** A later version may append fields; version ff is invalid (W3C Trace Context, 3.2.2.1 and 4). */
 const TRACEPARENT_REGEXP =
@@ -16,7 +16,7 @@ const TRACEPARENT_REGEXP =
 const TRACESTATE_CHARS_MAX = 512;
 
 /** The caller's span; `undefined` without a well-formed header. */
-export function remoteContext(headers: HeaderReader): Context | undefined {
+export function remoteContext(headers: RequestHeaders): Context | undefined {
   const traceparent = headers.get("traceparent");
   if (traceparent === null) return undefined;
   const [, version, traceId = "", spanId = "", flags = "00", more] =
