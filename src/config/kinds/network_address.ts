@@ -1,10 +1,5 @@
+import type { NetworkAddress } from "../../base/network_address.ts";
 import type { Kind } from "./option.ts";
-
-/** A host and a port. */
-export interface NetworkAddress {
-  readonly host: string;
-  readonly port: number;
-}
 
 /** `HOST:PORT` of a server to connect to; IPv6 addresses stand in brackets. */
 export function networkAddress(defaultPort: number): Kind<NetworkAddress> {

@@ -1,6 +1,7 @@
 import { Cluster, Redis } from "ioredis";
 import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
+import type { NetworkAddress } from "../../base/network_address.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** How long Redis may take to answer a command. A client waits for two at most. */
@@ -15,15 +16,9 @@ const RECONNECT_MAX_MS = 2_000;
 /** How long a start waits for Redis. */
 const CONNECT_MAX_MS = 2_000;
 
-/** The address of one server. */
-export interface RedisAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
 export interface RedisSettings {
   /** One server, several of a cluster, or sentinels. */
-  readonly addresses: readonly RedisAddress[];
+  readonly addresses: readonly NetworkAddress[];
   /** Set for sentinels: the name of the master. */
   readonly sentinelMaster?: string | undefined;
   readonly username?: string | undefined;

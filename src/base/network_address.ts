@@ -1,0 +1,5 @@
+/** A host and a port. */
+export interface NetworkAddress {
+  readonly host: string;
+  readonly port: number;
+}
