@@ -8,7 +8,7 @@ import type { CacheResult } from "./nar/nar_answer.ts";
 import type { NarinfoFetches, NarinfoRequest } from "./narinfo_fetches.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";
-import type { NarinfoResponseWatcher } from "./prefetch/prefetch_ports.ts";
+import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "./prefetch/prefetch_ports.ts";
 import type { Demotions } from "./sources/demotions.ts";
 import type { Touches } from "./touches.ts";
 
@@ -34,12 +34,6 @@ export interface NarinfoServerDeps {
   readonly log: Logger;
 }
 
-export interface ServeNarinfoOptions {
-  readonly requestId: string;
-  /** True for HEAD: the response has no text. */
-  readonly isHead: boolean;
-}
-
 /** Answers narinfo requests: from the metadata, the negative cache, or upstreams. */
 export class NarinfoServer {
   readonly #deps: NarinfoServerDeps;
@@ -52,7 +46,7 @@ export class NarinfoServer {
 
   async serve(
     storePathHash: StorePathHash,
-    { requestId, isHead }: ServeNarinfoOptions,
+    { requestId, isHead }: ClientNarinfoRequest,
   ): Promise<NarinfoAnswer> {
     const { rows: { metadata, signer }, negative, touches, demotions, prefetch } = this.#deps;
     // First, since it is in memory.
