@@ -8,7 +8,7 @@ import { SILENT } from "../../telemetry/logger.ts";
 import { type DatabasePlace, readMetadata } from "../back_ends/metadata_back_end.ts";
 import { sharedKey } from "../own_key.ts";
 import { JobWorker } from "../workers/job_worker.ts";
-import type { FromHealthWorker, ToHealthWorker } from "../workers/messages.ts";
+import type { DatabaseJob, FromHealthWorker } from "../workers/messages.ts";
 
 /** The state of the database. */
 export type DatabaseState =
@@ -88,7 +88,7 @@ async function readAt(path: string, bytes: number): Promise<DatabaseState> {
 }
 
 async function healthOf(databasePath: string): Promise<StorageHealth> {
-  using worker = new JobWorker<ToHealthWorker, FromHealthWorker>({
+  using worker = new JobWorker<DatabaseJob, FromHealthWorker>({
     url: new URL("../workers/health_worker.ts", import.meta.url),
     died: (id, error) => ({ id, error }),
   });

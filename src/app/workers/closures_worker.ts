@@ -4,9 +4,9 @@ import { workerScope } from "../../base/worker_scope.ts";
 import { openForReading } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
 import { PinnedClosures } from "../../pins/pinned_closures.ts";
-import type { FromClosuresWorker, ToClosuresWorker } from "./messages.ts";
+import type { DatabaseJob, FromClosuresWorker } from "./messages.ts";
 
-const scope = workerScope<ToClosuresWorker, FromClosuresWorker>();
+const scope = workerScope<DatabaseJob, FromClosuresWorker>();
 
 scope.onmessage = ({ data: { id, databasePath } }) => void count(id, databasePath);
 

@@ -4,13 +4,13 @@ import { workerScope } from "../../base/worker_scope.ts";
 import { openForReading } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
 import { readStorageHealth } from "../../metadata/storage_health.ts";
-import type { FromHealthWorker, ToHealthWorker } from "./messages.ts";
+import type { DatabaseJob, FromHealthWorker } from "./messages.ts";
 
-const scope = workerScope<ToHealthWorker, FromHealthWorker>();
+const scope = workerScope<DatabaseJob, FromHealthWorker>();
 
 scope.onmessage = ({ data }) => void look(data);
 
-async function look({ id, databasePath }: ToHealthWorker): Promise<void> {
+async function look({ id, databasePath }: DatabaseJob): Promise<void> {
   try {
     await using metadata = new SqliteMetadataStore(openForReading(databasePath));
     scope.postMessage({ id, health: await readStorageHealth(metadata) });

@@ -119,8 +119,8 @@ export type FromVerifyWorker =
   /** `isRefused`: there was no memory for a decoder. */
   | { readonly id: number; readonly error: string; readonly isRefused?: true };
 
-/** Counts the pinned closures of a database file. */
-export interface ToClosuresWorker {
+/** A job on a database file: the Worker counts its pinned closures, or reads its health. */
+export interface DatabaseJob {
   readonly id: number;
   readonly databasePath: string;
 }
@@ -129,12 +129,6 @@ export type FromClosuresWorker =
   | { readonly id: number; readonly closures: readonly PinnedClosure[] }
   /** `isOverloaded`: they are too many to count. */
   | { readonly id: number; readonly error: string; readonly isOverloaded: boolean };
-
-/** Reads the health of a database. */
-export interface ToHealthWorker {
-  readonly id: number;
-  readonly databasePath: string;
-}
 
 export type FromHealthWorker =
   | { readonly id: number; readonly health: StorageHealth }

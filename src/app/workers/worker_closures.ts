@@ -3,7 +3,7 @@ import { SingleFlight } from "../../base/single_flight.ts";
 import type { PinFinder } from "../../metadata/metadata_store.ts";
 import type { ClosureLister, PinnedClosure } from "../../pins/pinned_closures.ts";
 import { JobWorker } from "./job_worker.ts";
-import type { FromClosuresWorker, ToClosuresWorker } from "./messages.ts";
+import type { DatabaseJob, FromClosuresWorker } from "./messages.ts";
 
 export interface WorkerClosuresDeps {
   readonly metadata: PinFinder;
@@ -36,7 +36,7 @@ export class WorkerClosures implements ClosureLister {
     if ((await metadata.pins()).length === 0) return [];
     if (this.#stopped) throw stopped();
     // A Worker for each count: between two it would hold its memory for nothing.
-    using worker = new JobWorker<ToClosuresWorker, FromClosuresWorker>({
+    using worker = new JobWorker<DatabaseJob, FromClosuresWorker>({
       url: new URL("./closures_worker.ts", import.meta.url),
       died: (id, error) => ({ id, error, isOverloaded: false }),
     });
