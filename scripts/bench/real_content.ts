@@ -90,9 +90,9 @@ function infoOf(path: string): Deno.FileInfo | undefined {
   return orNothing(() => Deno.statSync(path));
 }
 
-function orNothing<Value>(look: () => Value): Value | undefined {
+function orNothing<Value>(read: () => Value): Value | undefined {
   try {
-    return look();
+    return read();
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw error;

@@ -35,7 +35,7 @@ export class SharedClock {
   readonly nowMs = (): number => this.#deps.nowMs() - this.#clockLeadMs;
 
   /** Measures the difference. Without an answer the last one stays. Never rejects. */
-  async look(): Promise<void> {
+  async measure(): Promise<void> {
     const { board, nowMs, log } = this.#deps;
     try {
       const askedAtMs = nowMs();

@@ -29,7 +29,7 @@ export class SharedFileWatch {
     this.#startedAtMs = deps.nowMs();
   }
 
-  async look(): Promise<void> {
+  async warnIfShared(): Promise<void> {
     if (this.#hasWarned) return;
     const { ledger, member, hostname, nowMs, log } = this.#deps;
     const members = await ledger.members(member);

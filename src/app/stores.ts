@@ -68,7 +68,7 @@ export async function openStores(
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
   const traced = tracer ? tracedNars(narFiles, places.nars.kind, tracer) : narFiles;
   const clock = new SharedClock({ board: database.board, nowMs: Date.now, log });
-  await clock.look();
+  await clock.measure();
   const isRemote = places.nars.kind !== "local";
   const watched = isRemote ? new WatchedNarStore(traced, { log, nowMs: Date.now }) : traced;
   const nars = new HotNarStore(watched, HOT_NARS);
@@ -87,9 +87,9 @@ export async function openStores(
     ...{ changes: database, metadata, nars, locator, graceMs, member, spool, claim },
     ...{ board: database.board, ids: database, keys: database.keys, nowMs: clock.nowMs },
     async settle() {
-      await clock.look();
+      await clock.measure();
       await recover(settling);
-      if (places.database.kind === "sqlite") await watch.look();
+      if (places.database.kind === "sqlite") await watch.warnIfShared();
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };

@@ -14,8 +14,8 @@ import {
 /** Time between two writes: the most that a crash can lose. */
 const WRITE_EVERY_MS = 60_000;
 
-/** Downloads in flight are counted this often: a mean of thirty looks a minute. */
-const LOOK_EVERY_MS = 2_000;
+/** Downloads in flight are counted this often: a mean of thirty counts a minute. */
+const COUNT_EVERY_MS = 2_000;
 
 /** Counters since the start of this process. They only grow. */
 export type Counters = Readonly<
@@ -71,13 +71,13 @@ export class History implements HistoryReader, AsyncDisposable {
     await this.#read();
     this.#timers.push(
       setInterval(() => void this.write(), WRITE_EVERY_MS),
-      setInterval(() => this.look(), LOOK_EVERY_MS),
+      setInterval(() => this.countInFlight(), COUNT_EVERY_MS),
     );
   }
 
   /** Counts the downloads in flight. */
-  look(): void {
-    this.#inFlightMs += this.#deps.inFlight() * LOOK_EVERY_MS;
+  countInFlight(): void {
+    this.#inFlightMs += this.#deps.inFlight() * COUNT_EVERY_MS;
   }
 
   /** Writes the amounts since the last write. Never rejects. */

@@ -68,7 +68,7 @@ export class PinWatch implements AsyncDisposable {
   }
 
   /** `undefined` if the pins are unreadable. */
-  async look(): Promise<WatchedPins | undefined> {
+  async list(): Promise<WatchedPins | undefined> {
     const nowMs = this.#deps.nowMs();
     if (this.#roots === undefined || nowMs >= this.#rootsStaleAtMs) {
       this.#rootsStaleAtMs = nowMs + ROOTS_FOR_MS;

@@ -82,14 +82,14 @@ export class NarinfoQuery implements Disposable {
   ask(storePathHash: StorePathHash): Promise<PoolAnswer> {
     for (const candidate of this.#candidates) {
       const { upstream, patience } = candidate;
-      upstream.known()?.then(() => this.#look());
+      upstream.known()?.then(() => this.#answerIfDecided());
       if (patience !== "full") {
         upstream.reached().then((isReached) => candidate.patience = isReached ? "full" : "short");
       }
       void this.#ask(candidate, storePathHash);
     }
     if (this.#candidates.some(({ patience }) => patience !== "full")) this.#endWaitLater();
-    if (this.#candidates.length === 0) this.#look();
+    if (this.#candidates.length === 0) this.#answerIfDecided();
     return this.#answer.promise;
   }
 
@@ -115,18 +115,18 @@ export class NarinfoQuery implements Disposable {
       // Many of them at a time would make an upstream down that has failed no client.
       if (rank === "client" || reason === undefined) candidate.upstream.note(reason);
     }
-    this.#look();
+    this.#answerIfDecided();
   }
 
   #endWaitLater(): void {
     const wait = new Countdown(UNREACHED_WAIT_MS, () => {
       if (this.#phase === "waiting") this.#phase = "overdue";
-      this.#look();
+      this.#answerIfDecided();
     });
     this.#answer.promise.then(() => wait[Symbol.dispose]());
   }
 
-  #look(): void {
+  #answerIfDecided(): void {
     if (this.#abort.signal.aborted) return;
     const phase = this.#phase;
     const isComplete = this.#candidates.every(({ reading }) => reading !== undefined);

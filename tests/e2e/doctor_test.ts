@@ -213,15 +213,15 @@ function breakDatabase(storage: string): void {
 /** Each file and folder with its time, mode and bytes. */
 function stateOf(folder: string): readonly string[] {
   const state: string[] = [];
-  const look = (path: string) => {
+  const add = (path: string) => {
     const { isDirectory, mtime, ctime, mode } = Deno.lstatSync(path);
     const bytes = isDirectory ? "" : hashOf(Deno.readFileSync(path));
     state.push([path, mtime?.getTime(), ctime?.getTime(), mode, bytes].join(" "));
     if (!isDirectory) return;
     const names = [...Deno.readDirSync(path)].map(({ name }) => name).sort();
-    for (const name of names) look(`${path}/${name}`);
+    for (const name of names) add(`${path}/${name}`);
   };
-  look(folder);
+  add(folder);
   return state;
 }
 

@@ -112,17 +112,17 @@ testUnless(
       arrived = collector.metricsBytes();
       return arrived > before;
     };
-    const setThere = (isThere: boolean) => {
-      flaky.isRefusing = !isThere;
+    const setRefusing = (isRefusing: boolean) => {
+      flaky.isRefusing = isRefusing;
       flaky.cutAll();
     };
     for (const outage of ["first", "next"]) {
       // A busy machine may make an outage of its own, which is said before this one.
       await eventually("metrics arrive", metricsArrive);
       const said = outages();
-      setThere(false);
+      setRefusing(true);
       await eventually(`the ${outage} outage is said`, () => outages() > said);
-      setThere(true);
+      setRefusing(false);
       // What is written first may have come before the outage: it is written now and then.
       for (const _ of ["first", "second"]) await eventually("metrics arrive again", metricsArrive);
       if (outages() > said + 1) throw new TooSlow("an outage of the machine's own");

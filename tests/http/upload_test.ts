@@ -50,7 +50,7 @@ Deno.test("upload: without the option PUT is 405, and the reads of a push still 
 Deno.test("upload: HEAD equals GET before, between and after the two PUTs", async () => {
   await using cache = await uploadCache();
   const one = await pushOf(thing);
-  const look = async () => {
+  const statuses = async () => {
     const seen: unknown[] = [];
     for (const path of [one.narPath, one.narinfoPath]) {
       const [head, get] = [await cache.head(path), await cache.get(path)];
@@ -70,11 +70,11 @@ Deno.test("upload: HEAD equals GET before, between and after the two PUTs", asyn
     return seen;
   };
 
-  assert.deepEqual(await look(), [404, 404]);
+  assert.deepEqual(await statuses(), [404, 404]);
   await (await cache.put(one.narPath, one.file.bytes, AS_WRITER)).text();
-  assert.deepEqual(await look(), [200, 404]);
+  assert.deepEqual(await statuses(), [200, 404]);
   await (await cache.put(one.narinfoPath, one.narinfo, AS_WRITER)).text();
-  assert.deepEqual(await look(), [200, 200]);
+  assert.deepEqual(await statuses(), [200, 200]);
 });
 
 Deno.test("upload: a query behind the path changes nothing", async () => {

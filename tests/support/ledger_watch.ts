@@ -29,7 +29,7 @@ export class LedgerWatch {
             if (database.isOpen) {
               const looked = database.rows(SUM_SQL);
               const [row] = looked instanceof Promise ? await looked : looked;
-              this.#look(Number(row?.["bytes"]), String(name));
+              this.#noteBytes(Number(row?.["bytes"]), String(name));
             }
           }
         };
@@ -37,7 +37,7 @@ export class LedgerWatch {
     });
   }
 
-  #look(bytes: number, call: string): void {
+  #noteBytes(bytes: number, call: string): void {
     if (bytes > this.#limitBytes() && bytes > this.#lastBytes) {
       this.violations.push(`${call} takes stored and reserved bytes to ${bytes}`);
     }

@@ -245,8 +245,8 @@ export class RunningLarder {
     return this.#traffic.reads.names();
   }
 
-  /** Looks at the changes of others on the storage, as the chores do. */
-  async look(): Promise<void> {
+  /** Takes over the changes of others on the storage, as the chores do. */
+  async runChores(): Promise<void> {
     await this.space.beat();
     this.larder.spool.restore();
     await this.larder.recover(this.#stores);

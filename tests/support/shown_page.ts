@@ -10,8 +10,8 @@ const object = makeStoreObject({ name: `long-${"name-".repeat(20)}1.0`, size: 4_
 
 /** Resolves when the page shows the parts below the window, too. */
 const LAID_OUT = `new Promise((laidOut) => {
-  const look = () => document.querySelector(".painted") ? laidOut() : requestAnimationFrame(look);
-  look();
+  const check = () => document.querySelector(".painted") ? laidOut() : requestAnimationFrame(check);
+  check();
 })`;
 
 export interface ShownPage {
@@ -24,8 +24,8 @@ export interface ShownPage {
 }
 
 /** Registers a test that looks at the page in a browser. */
-export function pageTest(name: string, look: (page: ShownPage) => Promise<void>): void {
-  testUnless(programMissing("chromium"), name, () => withShownPage(look));
+export function pageTest(name: string, check: (page: ShownPage) => Promise<void>): void {
+  testUnless(programMissing("chromium"), name, () => withShownPage(check));
 }
 
 /**
@@ -33,7 +33,7 @@ export function pageTest(name: string, look: (page: ShownPage) => Promise<void>)
  * million of bytes. There are a pin and other members. An upstream cannot be reached, and the page
  * warns about it.
  */
-async function withShownPage(look: (page: ShownPage) => Promise<void>): Promise<void> {
+async function withShownPage(check: (page: ShownPage) => Promise<void>): Promise<void> {
   const gate = new Gate();
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(gate.fault);
@@ -55,7 +55,7 @@ async function withShownPage(look: (page: ShownPage) => Promise<void>): Promise<
   await tab.open(`${server.url}/`);
   await tab.read(LAID_OUT);
   try {
-    await look({ tab, browser, url: server.url, gate });
+    await check({ tab, browser, url: server.url, gate });
   } finally {
     gate.open();
     await answer.bytes();

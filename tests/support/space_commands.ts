@@ -177,7 +177,7 @@ export class Crash implements Command {
     await system.crash(victim);
     setWeather(system, { ...FINE, slowness: weather.slowness });
     // The members left settle its unfinished work, or the next start does, or both at once.
-    await Promise.all([...system.living.map((member) => member.look()), system.start(lives)]);
+    await Promise.all([...system.living.map((member) => member.runChores()), system.start(lives)]);
     setWeather(system, FINE);
     await system.idle();
     await judge(model, system, { deeds, isOff: weather.isOff, crashed: true });

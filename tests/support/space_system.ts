@@ -107,7 +107,7 @@ export class SpaceSystem implements AsyncDisposable {
     life.sleepAfter(after);
     await Promise.race([life.asleep, work]);
     this.#nowMs += SLEEP_MS;
-    for (const member of this.living) if (member !== sleeper) await member.look();
+    for (const member of this.living) if (member !== sleeper) await member.runChores();
     life.wake();
   }
 
@@ -123,7 +123,7 @@ export class SpaceSystem implements AsyncDisposable {
     // Another sees the bytes that one frees or takes, and may evict for them: once more each way.
     for (let round = 0; round < 2; round++) {
       for (const member of this.living) {
-        await member.look();
+        await member.runChores();
         await member.idle();
       }
     }

@@ -21,17 +21,17 @@ export interface StorageAccounts {
 /** Sizes of all files below a folder but the mark, by path. One that goes meanwhile is left out. */
 export function filesBelow(folder: string): ReadonlyMap<string, number> {
   const files = new Map<string, number>();
-  const look = (path: string) => {
+  const add = (path: string) => {
     try {
       const { isDirectory, size } = Deno.lstatSync(path);
       if (path.endsWith(`/${MARK_NAME}`)) return;
       if (!isDirectory) return void files.set(path, size);
-      for (const { name } of Deno.readDirSync(path)) look(`${path}/${name}`);
+      for (const { name } of Deno.readDirSync(path)) add(`${path}/${name}`);
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) throw error;
     }
   };
-  look(folder);
+  add(folder);
   return files;
 }
 
@@ -59,10 +59,10 @@ export function narNameIn(path: string): NarName {
  */
 export function narBytesIn(storage: string): number {
   const growing = isInBucket(storage) ? [] : [`${storage}/tmp`];
-  const look = () =>
+  const sizesNow = () =>
     new Map([narFolderOf(storage), ...growing].flatMap((at) => [...filesBelow(at)]));
   // Files come and go during a look. A file that two of them see was there in between.
-  const [first, second] = [look(), look()];
+  const [first, second] = [sizesNow(), sizesNow()];
   return [...first].reduce(
     (sum, [path, size]) => sum + Math.min(size, second.get(path) ?? 0),
     0,

@@ -21,7 +21,7 @@ const HEADROOM = 0.1;
 
 const WARM_UP_MS = 2_000;
 const BEFORE_MS = 5_000;
-const LOOK_EVERY_MS = 100;
+const POLL_EVERY_MS = 100;
 const SCRAPES = 100;
 
 export interface Latency {
@@ -68,7 +68,7 @@ export async function measureServed(
   const flags = { "cache-max-size": String(limit * FILE_BYTES) };
   return await serving(flags, async (server) => {
     const startedAtMs = performance.now();
-    const isOver = look(() => stockOf(database).files <= target);
+    const isOver = polled(() => stockOf(database).files <= target);
     const during = await latencyOf(server, () => load(server, () => !isOver()));
     const evictionSeconds = (performance.now() - startedAtMs) / 1_000;
     const evictedCount = files - stockOf(database).files;
@@ -121,13 +121,13 @@ function forMs(durationMs: number): () => boolean {
   return () => performance.now() < untilMs;
 }
 
-/** Polls a condition; once true, it stays so. */
-function look(isTrue: () => boolean): () => boolean {
-  let [lookedAt, answer] = [-Infinity, false];
+/** A condition, polled; once true, it stays so. */
+function polled(isTrue: () => boolean): () => boolean {
+  let [polledAt, answer] = [-Infinity, false];
   return () => {
     const now = performance.now();
-    if (answer || now - lookedAt < LOOK_EVERY_MS) return answer;
-    lookedAt = now;
+    if (answer || now - polledAt < POLL_EVERY_MS) return answer;
+    polledAt = now;
     return answer = isTrue();
   };
 }

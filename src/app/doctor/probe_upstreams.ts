@@ -63,10 +63,10 @@ async function probe(
   const { url, headerTimeoutMs } = http;
   const base = { url, headerTimeoutMs, signature: undefined, clockLeadMs: undefined };
   try {
-    await look(requests, url, signal);
+    await fetchCacheInfo(requests, url, signal);
     // The second request finds the connection open.
     const startedAtMs = performance.now();
-    const { status, text, clockLeadMs } = await look(requests, url, signal);
+    const { status, text, clockLeadMs } = await fetchCacheInfo(requests, url, signal);
     const latencyMs = performance.now() - startedAtMs;
     if (status !== 200 && status !== 404) {
       return { ...base, clockLeadMs, reach: { kind: "refused", reason: `HTTP status ${status}` } };
@@ -96,7 +96,7 @@ function plainReason(error: unknown): string {
   return messageOf(error).replace(/error sending request for url \([^)]*\): /, "");
 }
 
-async function look(requests: UpstreamFetch, url: string, signal: AbortSignal) {
+async function fetchCacheInfo(requests: UpstreamFetch, url: string, signal: AbortSignal) {
   return await requests.run(`${url}/nix-cache-info`, { signal }, async (response) => {
     const atMs = Date.now();
     const { status, headers } = response;

@@ -8,9 +8,9 @@ import type { DatabaseJob, FromHealthWorker } from "./messages.ts";
 
 const scope = workerScope<DatabaseJob, FromHealthWorker>();
 
-scope.onmessage = ({ data }) => void look(data);
+scope.onmessage = ({ data }) => void readHealth(data);
 
-async function look({ id, databasePath }: DatabaseJob): Promise<void> {
+async function readHealth({ id, databasePath }: DatabaseJob): Promise<void> {
   try {
     await using metadata = new SqliteMetadataStore(openForReading(databasePath));
     scope.postMessage({ id, health: await readStorageHealth(metadata) });

@@ -80,7 +80,7 @@ export class StorageClaim {
 
   async #claimUnmarked(): Promise<void> {
     const { metadata, marks, names: { store, database }, isBeside, otherMember } = this.#deps;
-    const found = isBeside ? "ours" : await this.#look();
+    const found = isBeside ? "ours" : await this.#ownership();
     if (found === "foreign") throw unknownFiles(store);
     const proposed = newStorageId();
     const id = await metadata.claimStorageId(proposed);
@@ -94,12 +94,12 @@ export class StorageClaim {
 
   /** A backup from before ids knows objects of the store. No two objects have one name. */
   async #idOfBackup({ id }: StorageMark): Promise<StorageId | undefined> {
-    if (await this.#look() !== "ours") return undefined;
+    if (await this.#ownership() !== "ours") return undefined;
     return await this.#deps.metadata.claimStorageId(id);
   }
 
-  /** "foreign": of the objects in the store the database knows none. */
-  async #look(): Promise<"ours" | "empty" | "foreign"> {
+  /** The owner of the objects in the store. "foreign": the database knows none of them. */
+  async #ownership(): Promise<"ours" | "empty" | "foreign"> {
     const { metadata, nars } = this.#deps;
     const pending = new Set((await metadata.pendingFiles()).map(({ at }) => at));
     let objects = 0;

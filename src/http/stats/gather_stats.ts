@@ -50,7 +50,7 @@ export interface StatsSources {
   readonly storage: {
     readonly budget: SpaceBudget;
     readonly disk: { readonly freeBytes: number | undefined };
-    readonly pins: Pick<PinWatch, "look">;
+    readonly pins: Pick<PinWatch, "list">;
   };
   readonly upstreams: {
     readonly pool: Pick<UpstreamPool, "statuses">;
@@ -237,7 +237,7 @@ async function sendStats({ reads, nameOf }: StatsSources["transfers"]): Promise<
 }
 
 async function pinStats({ pins }: StatsSources["storage"]): Promise<PinStats | null> {
-  const watched = await pins.look();
+  const watched = await pins.list();
   if (watched === undefined) return null;
   const { count, countedAtMs } = watched;
   const roots = watched.roots.map(({ root, name, pinnedAtMs, size }) => ({

@@ -22,13 +22,13 @@ export interface TlsListenerDeps {
   readonly server: Pick<HttpServer, "serve" | "handlesRanOut">;
   readonly log: Logger;
   readonly nowMs: () => number;
-  /** Time between two looks at the files. Default: 5 seconds. */
-  readonly lookEveryMs?: number;
+  /** Time between two checks of the files. Default: 5 seconds. */
+  readonly checkEveryMs?: number;
   /** The relay in front. */
   readonly relay?: Pick<WorkerRelayDeps, "limits" | "proxyRanges">;
 }
 
-const LOOK_EVERY_MS = 5_000;
+const CHECK_EVERY_MS = 5_000;
 
 /** Time for clients in a replaced listener's queue. */
 const HAND_OVER_MS = 200;
@@ -47,12 +47,12 @@ export class TlsListener implements Disposable {
   readonly #deps: TlsListenerDeps;
   readonly #relay: WorkerRelay;
   readonly #closed: ClosedLog;
-  readonly #looking: ReturnType<typeof setInterval>;
+  readonly #checking: ReturnType<typeof setInterval>;
   readonly #closing = new DisposableStack();
   #listener: RelayedListener;
   #used: Pair;
   readonly #outage;
-  /** The pair at the last look. Only a pair that stays the same is used: it may be half written. */
+  /** The pair at the last check. Only an unchanged pair is used: it may be half written. */
   #seen: Pair | undefined;
 
   private constructor(deps: TlsListenerDeps, parts: ListenerParts) {
@@ -63,12 +63,12 @@ export class TlsListener implements Disposable {
     this.#relay = parts.relay;
     this.#listener = this.#serve(parts.listener);
     deps.files.certificateUsed?.(parts.pair.cert);
-    this.#looking = setInterval(() => this.#look(), deps.lookEveryMs ?? LOOK_EVERY_MS);
+    this.#checking = setInterval(() => this.#tick(), deps.checkEveryMs ?? CHECK_EVERY_MS);
   }
 
   /** Throws a Failure for unusable files, and Deno's error for the address. */
   static async open(deps: TlsListenerDeps): Promise<TlsListener> {
-    const { place, files, server, log, nowMs, relay: relaySettings, lookEveryMs } = deps;
+    const { place, files, server, log, nowMs, relay: relaySettings, checkEveryMs } = deps;
     const pair = readPair(files);
     const listener = listenWith(pair, files);
     try {
@@ -81,7 +81,7 @@ export class TlsListener implements Disposable {
           else closed.count(reason);
         },
         ...relaySettings,
-        sweepEveryMs: lookEveryMs,
+        sweepEveryMs: checkEveryMs,
       });
       return new TlsListener(deps, { pair, listener, relay, closed });
     } catch (error) {
@@ -97,20 +97,25 @@ export class TlsListener implements Disposable {
 
   /** Stops accepting; resolves when all connections have ended. */
   async ended(): Promise<void> {
-    clearInterval(this.#looking);
+    clearInterval(this.#checking);
     await this.#relay.ended();
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#looking);
+    clearInterval(this.#checking);
     this.#relay[Symbol.dispose]();
     this.#closing.dispose();
     this.#listener[Symbol.dispose]();
   }
 
-  #look(): void {
+  #tick(): void {
     this.#closed.flush();
     this.#listener.closeStrangers();
+    this.#replaceChanged();
+  }
+
+  /** Takes a pair of files that has changed. */
+  #replaceChanged(): void {
     const { files, log } = this.#deps;
     try {
       const pair = readPair(files);
@@ -124,7 +129,7 @@ export class TlsListener implements Disposable {
       this.#outage.worked();
       log.info("certificate replaced", { path: files.certPath });
     } catch (error) {
-      // Missing files are missing at every look.
+      // Missing files are missing at every check.
       this.#outage.failed(
         "certificate replacement failed",
         { path: files.certPath, error: messageOf(error) },

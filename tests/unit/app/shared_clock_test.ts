@@ -30,11 +30,11 @@ class TwoClocks {
 Deno.test("shared clock: a wrong clock takes the database's time, said once", async () => {
   const clocks = new TwoClocks();
   clocks.machineMs += 2 * HOUR_MS;
-  await clocks.shared.look();
+  await clocks.shared.measure();
   assert.equal(clocks.shared.nowMs(), clocks.databaseMs);
-  await clocks.shared.look();
+  await clocks.shared.measure();
   clocks.machineMs -= 2 * HOUR_MS;
-  await clocks.shared.look();
+  await clocks.shared.measure();
   assert.equal(clocks.shared.nowMs(), clocks.databaseMs);
   const told = clocks.lines.map(({ level, msg, ahead_s }) => [level, msg, ahead_s]);
   assert.deepEqual(told, [
@@ -46,9 +46,9 @@ Deno.test("shared clock: a wrong clock takes the database's time, said once", as
 Deno.test("shared clock: the delay of an answer moves no time", async () => {
   const clocks = new TwoClocks();
   clocks.delayMs = 8_000;
-  await clocks.shared.look();
+  await clocks.shared.measure();
   clocks.databaseMs += 900;
-  await clocks.shared.look();
+  await clocks.shared.measure();
   assert.equal(clocks.shared.nowMs(), clocks.machineMs);
   assert.deepEqual(clocks.lines, []);
 });
@@ -56,8 +56,8 @@ Deno.test("shared clock: the delay of an answer moves no time", async () => {
 Deno.test("shared clock: while the database is away, the last difference stays", async () => {
   const clocks = new TwoClocks();
   clocks.machineMs -= HOUR_MS;
-  await clocks.shared.look();
+  await clocks.shared.measure();
   clocks.isUnavailable = true;
-  await clocks.shared.look();
+  await clocks.shared.measure();
   assert.equal(clocks.shared.nowMs(), clocks.databaseMs);
 });

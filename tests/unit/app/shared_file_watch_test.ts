@@ -25,7 +25,7 @@ for (const [who, host, beats, warned] of rows) {
     for (let seconds = 0; seconds <= 25; seconds += 5) {
       await ledger.beat(member, HOLDS);
       if (beats) await ledger.beat(other, HOLDS);
-      await watch.look();
+      await watch.warnIfShared();
       nowMs += 5_000;
     }
     assert.deepEqual(said, warned);

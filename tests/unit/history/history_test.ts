@@ -127,7 +127,7 @@ Deno.test("history: downloads in flight add their time", async () => {
   const life = new Life(new MemoryMetadataStore());
   await using _ = life.history;
   life.inFlight = 3;
-  for (let look = 0; look < 5; look++) life.history.look();
+  for (let count = 0; count < 5; count++) life.history.countInFlight();
   assert.equal(life.history.lifetime().get("in_flight_ms"), 3 * 5 * 2_000);
 });
 
@@ -157,9 +157,9 @@ checkProperty(
 );
 
 /** Starts the history for a moment. */
-async function startedFor({ history }: Life, look: () => void): Promise<void> {
+async function startedFor({ history }: Life, check: () => void): Promise<void> {
   await history.start();
-  look();
+  check();
   await history[Symbol.asyncDispose]();
 }
 

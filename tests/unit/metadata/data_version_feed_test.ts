@@ -48,7 +48,7 @@ class Scene {
   hasNoRevision = false;
   looks = 0;
   readonly feed = new DataVersionFeed({
-    dataVersion: () => this.#look(),
+    dataVersion: () => this.#dataVersion(),
     revision: () => this.#revision(),
     pollEveryMs: 1,
   });
@@ -64,7 +64,7 @@ class Scene {
     await this.polled();
   }
 
-  #look(): number {
+  #dataVersion(): number {
     this.looks++;
     if (this.fails) throw new Error("the disk does not answer");
     return this.version;

@@ -41,7 +41,7 @@ function watched(count: number) {
 
 Deno.test("pin watch: the newest hundred roots are there while they are counted", async () => {
   const { state, pins } = watched(250);
-  const first = await pins.look();
+  const first = await pins.list();
   assert.deepEqual([first?.count, first?.roots.length, first?.countedAtMs], [250, 100, undefined]);
   assert.deepEqual(first?.roots[0], {
     root: hash(249),
@@ -52,39 +52,39 @@ Deno.test("pin watch: the newest hundred roots are there while they are counted"
 
   state.nowMs = 5;
   state.closure.resolve();
-  await eventually("they are counted", async () => (await pins.look())?.countedAtMs === 5);
-  assert.deepEqual((await pins.look())?.roots[0]?.size, { stored: 3, missing: 1, bytes: 9 });
+  await eventually("they are counted", async () => (await pins.list())?.countedAtMs === 5);
+  assert.deepEqual((await pins.list())?.roots[0]?.size, { stored: 3, missing: 1, bytes: 9 });
 });
 
 Deno.test("pin watch: after a long count there is none for twenty times as long", async () => {
   const { state, pins } = watched(1);
-  const look = async (nowMs: number) => {
+  const countsAt = async (nowMs: number) => {
     state.nowMs = nowMs;
-    await pins.look();
+    await pins.list();
     return state.counts;
   };
-  assert.equal(await look(0), 1);
-  assert.equal(await look(29_000), 1, "one at a time");
+  assert.equal(await countsAt(0), 1);
+  assert.equal(await countsAt(29_000), 1, "one at a time");
   state.closure.resolve();
-  await eventually("it is counted", async () => (await pins.look())?.countedAtMs === 29_000);
-  assert.equal(await look(29_000 * 21 - 1), 1);
-  assert.equal(await look(29_000 * 21), 2);
+  await eventually("it is counted", async () => (await pins.list())?.countedAtMs === 29_000);
+  assert.equal(await countsAt(29_000 * 21 - 1), 1);
+  assert.equal(await countsAt(29_000 * 21), 2);
   await pins[Symbol.asyncDispose]();
-  assert.equal(await look(10 ** 9), 2, "nobody counts for a server that stops");
+  assert.equal(await countsAt(10 ** 9), 2, "nobody counts for a server that stops");
 });
 
 Deno.test("pin watch: roots are read after a change and every half minute, no more", async () => {
   const { state, roots, pins } = watched(1);
-  const look = async (nowMs: number) => {
+  const readsAt = async (nowMs: number) => {
     state.nowMs = nowMs;
-    await pins.look();
+    await pins.list();
     return state.reads;
   };
-  assert.deepEqual([await look(0), await look(1), await look(29_999)], [1, 1, 1]);
-  assert.equal(await look(30_000), 2);
+  assert.deepEqual([await readsAt(0), await readsAt(1), await readsAt(29_999)], [1, 1, 1]);
+  assert.equal(await readsAt(30_000), 2);
   roots.pop();
   pins.changed();
-  assert.equal((await pins.look())?.count, 0);
+  assert.equal((await pins.list())?.count, 0);
   assert.equal(state.reads, 3);
   state.closure.resolve();
   await pins[Symbol.asyncDispose]();
@@ -92,9 +92,9 @@ Deno.test("pin watch: roots are read after a change and every half minute, no mo
 
 Deno.test("pin watch: pins that are too many to count are still shown", async () => {
   const { state, pins } = watched(2);
-  await pins.look();
+  await pins.list();
   state.closure.reject(new Failure("overloaded", "Cannot read closures"));
   await pins[Symbol.asyncDispose]();
-  const figures = await pins.look();
+  const figures = await pins.list();
   assert.deepEqual([figures?.count, figures?.countedAtMs], [2, undefined]);
 });

@@ -60,13 +60,13 @@ Deno.test("export queue: a failed batch counts as lost, and the next is tried", 
 });
 
 Deno.test("export queue: an outage is said once, and the next one again", async () => {
-  let isThere = true;
+  let isAccepting = true;
   const { queue, outages } = queueOf(() =>
-    isThere ? Promise.resolve() : Promise.reject(new Error("refused"))
+    isAccepting ? Promise.resolve() : Promise.reject(new Error("refused"))
   );
   const said: number[] = [];
   for (const works of [true, false, false, false, true, true, false, false]) {
-    isThere = works;
+    isAccepting = works;
     queue.add(1);
     await queue.flush();
     said.push(outages());

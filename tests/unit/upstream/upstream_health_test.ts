@@ -99,8 +99,8 @@ class PlayedHealth {
     const probe = probeForRequest(this.health, this.#nowMs);
     if (!this.#isDown) return assert.equal(probe, undefined);
     // Requests wait for a silent upstream a fifth of the time at most: 800 ms in 4 s.
-    const isSilent = patienceOf(this.health) === "none";
-    if (isSilent && probe === "awaited") assert.ok(this.#nowMs - this.#awaitedAtMs >= 4_000);
+    const hasNoPatience = patienceOf(this.health) === "none";
+    if (hasNoPatience && probe === "awaited") assert.ok(this.#nowMs - this.#awaitedAtMs >= 4_000);
     if (probe !== undefined) this.#probe(probe === "awaited");
     else if (this.#probes.length > 0) assert.ok(this.#nowMs - Math.max(...this.#probes) < 1_000);
     else assert.equal(patienceOf(this.health), "none");

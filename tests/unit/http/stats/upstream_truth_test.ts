@@ -131,7 +131,7 @@ class World implements Disposable {
   }
 
   get presentCount(): number {
-    return this.#look().present.length;
+    return this.#shown().present.length;
   }
 
   async start(): Promise<void> {
@@ -147,7 +147,7 @@ class World implements Disposable {
   }
 
   check(): void {
-    const { upstreams, present, verdict, atMs } = this.#look();
+    const { upstreams, present, verdict, atMs } = this.#shown();
     const failing = upstreams.filter((one) => upstreamStateOf(one, atMs) !== "up");
     assert.deepEqual(
       present.map(({ facts }) => facts["upstream"]).toSorted(),
@@ -163,7 +163,7 @@ class World implements Disposable {
     this.#time[Symbol.dispose]();
   }
 
-  #look() {
+  #shown() {
     const atMs = this.#nowMs();
     const upstreams = upstreamStats({ pool: this.#pool, lastAnswers: this.#lastAnswers });
     const problems = judgedProblems(this.#problems.list(), upstreams, atMs);
@@ -178,8 +178,8 @@ class World implements Disposable {
         const reading = readingOf(this.#answers[which] ?? "absent");
         if (reading.kind !== "failed") return Promise.resolve(40);
         const { reason, detail } = reading;
-        const isSilent = reason === "timeout" || reason === "unreachable";
-        const error = isSilent ? new NoAnswer(reason, detail) : new Error(detail);
+        const hasNoAnswer = reason === "timeout" || reason === "unreachable";
+        const error = hasNoAnswer ? new NoAnswer(reason, detail) : new Error(detail);
         this.#lastAnswers.undescribed(url, error);
         return Promise.reject(error);
       },

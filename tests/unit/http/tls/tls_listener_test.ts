@@ -276,7 +276,7 @@ class Scene implements AsyncDisposable {
       server: scene.#server,
       log: createLogger("info", { write: (line) => void scene.#said.push(JSON.parse(line).msg) }),
       nowMs: Date.now,
-      lookEveryMs: 20,
+      checkEveryMs: 20,
       relay: { limits: { ...RELAY_LIMITS, ...limits } },
     });
     return scene;
