@@ -155,7 +155,7 @@ export const changeFeedClauses: Clauses<WatchedDatabase> = {
   },
 };
 
-/** Collects what a feed reports. */
+/** Collects the reports of a feed. */
 class Subscriber implements AsyncDisposable {
   readonly changes: Changed[] = [];
   readonly #subscription: AsyncDisposable;

@@ -15,7 +15,7 @@ const all: EvictionOrder = {
   owner: "we",
 };
 
-/** The promises of a metadata store about space: what is counted, protected, and evicted. */
+/** The promises of a metadata store about the bytes it counts, protects, and evicts. */
 export const spaceKeeperClauses: Clauses<MetadataStore> = {
   "stock() counts each kept NAR file once, shared or not": async (store) => {
     const nar = narOf("shared");

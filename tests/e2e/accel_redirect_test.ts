@@ -12,7 +12,7 @@ import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 const excuse = programMissing("nginx");
 
 const DOCUMENT = new URL("../../docs/reverse-proxy.md", import.meta.url);
-/** Larger than what larder keeps in memory. */
+/** Larger than the files that larder keeps in memory. */
 const OBJECT = makeStoreObject({ name: "large-1.0", size: 1_000_000 });
 
 testUnless(excuse, "accel: nginx sends a kept NAR, and larder counts and logs it", async () => {

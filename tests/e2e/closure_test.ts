@@ -11,7 +11,7 @@ for (const [shape, objects] of Object.entries(SHAPES)) {
   }
 }
 
-// What stands in cache.nixos.org from its first years, and what Nix can write besides.
+// The compressions in cache.nixos.org from its first years, and another that Nix can write.
 for (const compression of ["bzip2", "gzip", "br"]) {
   nixTest(
     `diamond, ${compression}: requested once, served again with the upstream off`,

@@ -20,7 +20,7 @@ const ATTEMPTS = [
   'Deno.dlopen("/lib/libc.so.6", {})',
 ];
 
-/** The same, through a Worker: what it could, it would tell. */
+/** The same, through a Worker, which would report each file that it can read. */
 const WORKER =
   'new Promise((resolve) => { const code = `try { Deno.readTextFileSync("/etc/hostname");' +
   'postMessage("read it") } catch (error) { postMessage(error.name) }`; new Worker(' +

@@ -41,7 +41,7 @@ Deno.test({
     }),
 });
 
-// More would use up what the kernel gives all connections of this machine.
+// More would use up the memory that the kernel gives all connections of this machine.
 const STALLED = 400;
 const STALLED_BYTES_MAX = 160 * 1024;
 const STALLED_MB_MAX = 300;

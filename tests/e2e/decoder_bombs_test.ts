@@ -40,13 +40,13 @@ const BOMBS: Readonly<Record<string, Bomb>> = {
     compression: "zstd",
     bytes: zstdFrame({ window: 7 << 3, blocks: zstdBlocks(8_000) }),
   },
-  // Each window is as large as the NAR allows: the decoders share what is set aside.
+  // Each window is as large as the NAR allows: the decoders share the memory allowance.
   "windows of 128 MiB for a large NAR": {
     compression: "zstd",
     bytes: zstdFrame({ window: 17 << 3, blocks: zstdBlocks(10) }),
     narSize: 200_000_000,
     count: 16,
-    // What was given back may not be collected yet.
+    // The garbage collector may not have freed the windows yet.
     grownMibMax: 900,
   },
   "900 MB in 658 bytes of bzip2": { compression: "bzip2", bytes: fixture("zeros.bz2") },

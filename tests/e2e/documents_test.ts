@@ -39,7 +39,7 @@ nixTest("logs and listings come through, and after a restart without the upstrea
     assert.deepEqual(pathsIn(JSON.parse(written).root), seen.trim().split("\n").sort());
     const unbuilt = ["log", "--store", larder.url, storePathOf("unbuilt")];
     await assert.rejects(client.run("nix", unbuilt), { message: /log of .* is not available/ });
-    // A kill may come before the database has what the client has.
+    // A kill may come before the database has the client's NAR.
     if (source === "MISS") await larder.logged("nar cached successfully");
     await upstream.stop();
   }

@@ -40,7 +40,7 @@ for (const dialect of ["nixos", "attic"] as const) {
     assert.equal(filesBelow(`${larder.storage}/tmp`).size, 0);
     const metrics = await (await fetch(`${larder.url}/metrics`)).text();
     assert.match(metrics, /^larder_nar_not_kept_total\{reason="disk_error"\} [1-9]/m);
-    // What fits is kept as ever.
+    // larder keeps a file that fits, as ever.
     const other = await servedNarinfo(larder.port, small.storePathHash);
     await servedNar(larder.port, other);
     await larder.logged("nar cached successfully");

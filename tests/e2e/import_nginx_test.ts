@@ -63,7 +63,7 @@ Deno.test("import nginx: another folder is a sentence, --link is an error", asyn
   assert.equal((await runLarder([...words, "--link"])).status, 2);
 });
 
-/** An nginx through which a client has pulled everything, and requested what is absent. */
+/** An nginx through which a client has pulled everything, and requested absent paths. */
 async function filled(upstream: FakeUpstream): Promise<NginxCache> {
   const nginx = await NginxCache.open(upstream.url);
   for (const { storePathHash } of objects) {

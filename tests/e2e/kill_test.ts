@@ -247,7 +247,7 @@ class NarClient implements AsyncDisposable {
     assert.equal(this.#parts[0]?.length, byteLength);
   }
 
-  /** All that comes until the end, and whether that is what the server announced. */
+  /** All bytes until the end, and whether they are as many as the server announced. */
   async rest(): Promise<{ complete: boolean; bytes: Bytes }> {
     const { reader } = this.#head ?? await this.#connection.answer();
     this.#parts.push(await reader.read());

@@ -7,7 +7,7 @@ for (const options of [{ compression: "none" }, { compression: "zstd", level: 1 
   nixTest(`300 MB that cannot be compressed, ${options.compression}`, () => large(options, false));
 }
 
-// The upstream's NAR file is a few thousand times smaller than what it holds.
+// The upstream's NAR file is a few thousand times smaller than its NAR.
 nixTest("300 MB that are nearly nothing when compressed, xz", () => {
   return large({ compression: "xz", level: 0 }, true);
 });

@@ -49,7 +49,7 @@ for (const isLocked of [true, false]) {
   testUnless(redisMissing, `locks: two larders with the same requests ${outcome}`, async () => {
     await using redis = await RedisServer.open();
     await using upstream = await slowUpstream();
-    // What is prefetched is fetched once, too, but not by the same rules.
+    // larder fetches a prefetched path once, too, but by other rules.
     const flags = { "cache-prefetch": "false" };
     const locks = isLocked ? redis : undefined;
     await using replicas = await Replicas.start({ upstream, redis: locks, flags });

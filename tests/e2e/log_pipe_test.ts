@@ -4,7 +4,7 @@ import { assertInTime, timedTest } from "../support/timed_test.ts";
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
-/** More log text than a pipe (64 KiB) and what reads ahead of us hold together. */
+/** More log text than a pipe (64 KiB) and the buffers of its reader hold together. */
 const REQUESTS = 4_000;
 
 timedTest("log: an unread pipe does not stop the server", async () => {

@@ -38,7 +38,7 @@ testUnless(excuse, "nginx in front: whatever comes, both read the same requests"
   });
 });
 
-/** A cache behind nginx, and what each of them says that it was asked. */
+/** A cache behind nginx, and the requests that each of them logs. */
 class Scene implements AsyncDisposable {
   readonly #cache: TestCache;
   readonly #front: NginxFront;
@@ -68,7 +68,7 @@ class Scene implements AsyncDisposable {
       await connection.closeWrite();
       while (await connection.read(piece) !== null);
     } catch (error) {
-      // nginx resets what it does not want to read.
+      // nginx resets a connection that it does not want to read.
       const isReset = error instanceof Deno.errors.ConnectionReset ||
         error instanceof Deno.errors.BrokenPipe || error instanceof Deno.errors.NotConnected;
       if (!isReset) throw error;

@@ -87,7 +87,7 @@ function compareSamples(scraped: string, samples: ReadonlyMap<string, number>): 
   for (const [name = "", value] of series) {
     const sent = samples.get(name);
     assert.ok(sent !== undefined, `${name} was sent`);
-    // The scrape itself, and what the process used since, come on top.
+    // The scrape itself, and the later use of resources, come on top.
     if (!/^process_|route="\/metrics"|active_requests/.test(name)) {
       assert.equal(sent, Number(value), name);
     }

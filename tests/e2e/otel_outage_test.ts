@@ -16,7 +16,7 @@ const object = makeStoreObject({ name: "thing-1.0", size: 2_000_000 });
 const other = makeStoreObject({ name: "other-1.0", size: 20_000 });
 const ANSWER_MAX_MS = 1_500;
 
-/** 3 s to send what is left, and the process has to go. */
+/** 3 s to send the rest of the telemetry, and time for the process to end. */
 const STOP_MAX_MS = 4_500;
 
 /** Metrics are sent at once, again and again. */
@@ -123,7 +123,7 @@ testUnless(
       setRefusing(true);
       await eventually(`the ${outage} outage is said`, () => outages() > said);
       setRefusing(false);
-      // What is written first may have come before the outage: it is written now and then.
+      // The first metrics may be from before the outage: the collector writes now and then.
       for (const _ of ["first", "second"]) await eventually("metrics arrive again", metricsArrive);
       if (outages() > said + 1) throw new TooSlow("an outage of the machine's own");
     }

@@ -109,7 +109,7 @@ Deno.test("otel: the tracestate of a client goes along", async () => {
   const tracestate = "vendor@of-a=x;y:z, b=2";
   const { spans, states } = await pull({ flags: ON, tracestate });
   const passedOn = "vendor@of-a=x;y:z,b=2";
-  // The narinfo, the NAR's size and the NAR; what the upstream is, larder asks for itself.
+  // The narinfo, the NAR's size and the NAR. larder's own request for nix-cache-info has none.
   assert.deepEqual(states.filter((state) => state !== null), [passedOn, passedOn, passedOn]);
   assert.ok(spans.length > 0 && spans.every(({ traceState }) => traceState === passedOn));
 });

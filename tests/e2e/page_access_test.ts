@@ -3,11 +3,11 @@ import type { Tab } from "../support/browser.ts";
 import { eventually } from "../support/eventually.ts";
 import { pageTest } from "../support/shown_page.ts";
 
-/** The contrast that WCAG 2.2 wants of text at level AA, and of what only has to be seen. */
+/** The contrast that WCAG 2.2 wants at level AA: of text, and of outlines. */
 const TEXT_CONTRAST_MIN = 4.5;
 const OUTLINE_CONTRAST_MIN = 3;
 
-/** Roles of what a screen reader announces by its name. */
+/** Roles of the elements that a screen reader announces by name. */
 const NAMED_ROLES = [
   ...["button", "link", "textbox", "radio", "progressbar", "image", "region", "heading", "main"],
 ];
@@ -174,7 +174,7 @@ pageTest("page: its text can be read in the light and in the dark", async ({ tab
   assert.notEqual(grounds[0], grounds[1]);
 });
 
-/** Goes through the page by Tab; the ids of what had the focus, in order. */
+/** The ids of the elements that get the focus as Tab goes through the page, in order. */
 async function walk(tab: Tab): Promise<readonly string[]> {
   const seen: string[] = [];
   // The browser goes on from where the focus was last: at the top of the page.

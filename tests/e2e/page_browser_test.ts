@@ -77,7 +77,7 @@ pageTest("page: a cache that does not answer is said, and said to be over", asyn
 });
 
 pageTest("page: hidden or paused it asks for nothing", async ({ tab }) => {
-  // The clock is the page's own: what it would do later is seen at once.
+  // The test replaces the page's clock, and so sees later actions at once.
   await tab.read(`
     window.timers = 0;
     window.setTimeout = () => void window.timers++;

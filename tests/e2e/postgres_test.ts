@@ -32,7 +32,7 @@ for (const ending of ["fast", "immediate"] as const) {
   );
 }
 
-/** How long a client waits for what is in memory. */
+/** The longest wait of a client for an entry in memory. */
 const AT_ONCE_MS = 1_000;
 
 /** How a database goes away, and how it comes back. */

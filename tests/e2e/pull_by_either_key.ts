@@ -10,7 +10,7 @@ export type Upstreamed = Omit<CopyOptions, "key">;
 /**
  * Pulls a closure through larder from an upstream that Nix itself made. Pulls it twice more while
  * the upstream is off: trusting the upstream's key alone, and larder's alone. Each time the store
- * is new and refuses what is not signed.
+ * is new and refuses unsigned paths.
  */
 export async function pullByEitherKey(
   objects: readonly NixObject[],

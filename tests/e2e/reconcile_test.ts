@@ -57,7 +57,7 @@ for (const more of [0, MANY_FILES]) {
   });
 }
 
-/** The database's rows of what is there. */
+/** The database's rows of the stored entries. */
 function keptBy(storage: string, more: number) {
   using database = new DatabaseSync(`${storage}/db.sqlite`, { readOnly: true });
   const rows = database.prepare("SELECT name FROM nar WHERE kept_size IS NOT NULL").all();

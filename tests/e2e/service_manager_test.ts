@@ -66,7 +66,7 @@ Deno.test("service manager: many failed notifications are one warning", async ()
 /** A service manager's socket. */
 function listening(path: string): Disposable & {
   next(): Promise<string>;
-  /** Takes what has come. */
+  /** Takes the messages that have come. */
   drained(): Promise<void>;
 } {
   const socket = Deno.listenDatagram({ transport: "unixpacket", path });

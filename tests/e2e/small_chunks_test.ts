@@ -79,7 +79,7 @@ function larderOf(upstream: FakeUpstream, flags: LarderFlags = {}): Promise<Lard
   return startLarder({
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
-    // Requests for the references are not what is measured here.
+    // This test does not measure requests for the references.
     "cache-prefetch": "false",
     // So many chunks take their time on a busy machine.
     "cache-upstream-response-header-timeout": "20s",
@@ -89,7 +89,7 @@ function larderOf(upstream: FakeUpstream, flags: LarderFlags = {}): Promise<Lard
 
 /** A text of so many MiB, sent with gzip. */
 async function compressedLog(mib: number): Promise<Fault> {
-  // What cannot be made smaller comes out in small pieces, mixed with what can.
+  // Random bytes leave gzip in small pieces, mixed with compressed ones.
   const piece = new Uint8Array(MIB).fill(120);
   crypto.getRandomValues(piece.subarray(0, 1 << 16));
   const body = await new Response(

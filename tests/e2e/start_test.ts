@@ -101,7 +101,7 @@ Deno.test("start: a key file is made in a new storage, a mistyped one is an erro
   assert.throws(() => Deno.statSync(`${folder.path}/kye`), Deno.errors.NotFound);
 });
 
-/** Flags that no server can start with, and what it says in one line. */
+/** Flags that no server can start with, and the line that it prints. */
 const IMPOSSIBLE: Readonly<Record<string, (folder: string) => [Record<string, string>, RegExp]>> = {
   "a directory below a file": (folder) => {
     Deno.writeTextFileSync(`${folder}/file`, "");

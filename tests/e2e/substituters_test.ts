@@ -125,7 +125,7 @@ async function twoHalves(): Promise<TwoHalves> {
   };
 }
 
-/** Nix writes whole closures only: what is too much goes afterwards. */
+/** Nix writes whole closures only: this removes the paths that are too many. */
 function removeFrom(folder: string, storePath: string): void {
   const narinfo = `${folder}/${/[^/]{32}(?=-)/.exec(storePath)?.[0]}.narinfo`;
   const [, url = ""] = /^URL: (.*)$/m.exec(Deno.readTextFileSync(narinfo)) ?? [];

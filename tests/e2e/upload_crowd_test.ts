@@ -77,7 +77,7 @@ Deno.test("upload: evictions during pushes leave no path without its NAR", async
   isOver = true;
   assert.ok(await evicting > 1);
 
-  // What an eviction took before its referrer came is a reference that is missing, and no more.
+  // If an eviction took a path before its referrer came, the referrer lacks it, and no more.
   for (const end of ends) assert.ok(end === "stored" || end === 404 || end === 422, String(end));
   const { narinfos } = accountsOf(larder.storage);
   for (const { object } of layers.flat()) {

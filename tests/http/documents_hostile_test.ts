@@ -158,7 +158,7 @@ Deno.test("documents: many that come at once take no more memory than is set asi
   const documents = Object.fromEntries(paths.map((path) => [path, ""]));
   await using upstream = await fakeUpstream({ documents });
   const gate = Promise.withResolvers<void>();
-  // Each is held just below what may be kept.
+  // The upstream holds each just below the largest size that larder keeps.
   upstream.breakDocument((answer) => ({ ...answer, framing: "chunked", body: held(gate.promise) }));
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const answers = paths.map((path) => cache.get(path));

@@ -8,7 +8,7 @@ import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 // The liar signs nothing: it forwards narinfos that the honest upstream's key has signed, and
-// changes what the signature does not cover.
+// changes the fields that the signature does not cover.
 
 const victim = makeStoreObject({ name: "victim-1.0", size: 50_000 });
 const first = makeStoreObject({ name: "first-1.0", size: 20_000 });

@@ -20,7 +20,7 @@ const object = makeStoreObject({ name: "big-1.0", size: 1_000_000 });
 const HASH = object.storePathHash;
 const HALF = 500_000;
 
-/** Half of the file comes; this is what becomes of the rest. */
+/** Half of the file comes. Then the upstream fails in one of these ways. */
 const ERRORS: Readonly<Record<string, Fault>> = {
   "cut": fileFault(cutAfter, HALF),
   "cut in chunks": inOrder(chunked(), fileFault(cutAfter, HALF)),

@@ -23,7 +23,7 @@ import { TestCache } from "../support/test_cache.ts";
 const object = makeStoreObject({ name: "thing-1.0", size: 1_000_000 });
 const HASH = object.storePathHash;
 
-/** Bodies that are not what the narinfo announced. */
+/** Bodies that differ from the NAR file that the narinfo announced. */
 const BROKEN: Readonly<Record<string, Fault>> = {
   "a corrupt first byte": corruptByteAt(0),
   "a corrupt byte in the middle": corruptByteAt(500_000),
@@ -160,7 +160,7 @@ Deno.test("nar: a range whose download fails before it leaves no file open", asy
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   upstream.breakNar(fileFault(cutAfter, 500_000));
   await using cache = await TestCache.open({ upstreams: [upstream], idleTimeoutMs: 300 });
-  // What is left open fails this test by itself.
+  // A resource that stays open fails this test.
   const answer = await cache.get(await cache.narPath(HASH), { range: "bytes=900000-" });
   assert.equal(answer.status, 404);
 });

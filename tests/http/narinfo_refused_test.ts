@@ -12,7 +12,7 @@ const PATH = `/${object.storePathHash}.narinfo`;
 /** An upstream whose URL has a path, so that there is something to climb out of. */
 const stored = { objects: [object, other], stored: true, dialect: "attic" } as const;
 
-/** Answers that are of no use, and that say nothing of what the upstream will have later. */
+/** Useless answers, which do not show whether the upstream has the narinfo later. */
 const USELESS: Readonly<Record<string, Fault>> = {
   "status 500": status(500),
   "status 503": status(503),

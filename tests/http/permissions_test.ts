@@ -21,7 +21,7 @@ const PATHS: Readonly<Record<string, string>> = {
   "/debuginfo/{id}": `/debuginfo/${"0".repeat(40)}.debug`,
 };
 
-/** By configured roles, in the order of `CONFIGURED`: what is needed. `-` is nothing. */
+/** The required roles by configured roles, in the order of `CONFIGURED`. `-`: none. */
 type Needs = readonly (Role | "-" | "operator")[];
 
 const CONFIGURED: readonly (readonly Role[])[] = [

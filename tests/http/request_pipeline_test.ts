@@ -70,7 +70,7 @@ Deno.test("pipeline: a failure of ours is 404 to a build, and why only the log t
   assert.equal(cache.logged("error")[0]?.["error"], "Cannot use metadata: the database is closed");
 });
 
-/** Request targets as they come over the wire, and what they get. */
+/** Request targets as they come over the wire, and their responses. */
 const HOSTILE: readonly (readonly [target: string, status: RegExp])[] = [
   ["/../../etc/passwd", /^404$/],
   ["/nar/../../etc/passwd", /^404$/],

@@ -306,7 +306,7 @@ function objectsOf(count: number): readonly StoreObject[] {
   ));
 }
 
-/** Eight clients pull everything; what arrives is what the upstream has. */
+/** Eight clients pull everything, and get the bytes of the upstream. */
 async function pullAll(
   cache: TestCache,
   upstream: FakeUpstream,

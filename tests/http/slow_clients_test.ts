@@ -13,7 +13,7 @@ import { assertInTime, timedTest } from "../support/timed_test.ts";
 
 const NOBODY = { upstreams: [] };
 
-/** Quick limits: what a test waits for is one of them. */
+/** Quick limits: a test waits for one of them. */
 function limits(some: Partial<PhaseLimits>) {
   return { sweepEveryMs: 20, limitsMs: { ...PHASE_LIMITS_MS, ...some } };
 }
@@ -236,7 +236,7 @@ Deno.test("crowd: where those that take nothing hold much, the oldest of them go
   assert.deepEqual([first.reader.isComplete, second.reader.isComplete], [false, true]);
 });
 
-/** A cache that keeps a NAR larger than what lies between two ends of a connection. */
+/** A cache that keeps a NAR larger than the buffers between two ends of a connection. */
 class LargeNar implements AsyncDisposable {
   readonly #resources = new AsyncDisposableStack();
   readonly #path: string;

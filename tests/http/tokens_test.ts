@@ -33,7 +33,7 @@ Deno.test("tokens: Bearer, and the password of Basic under any user name", async
     ...["r3ad-sesame", "Digest r3ad-sesame", "Bearer r3ad-sesame, Bearer r3ad-sesame"],
     ...["Bearer nix:r3ad-sesame", `Bearer ${"x".repeat(8_000)}`],
   ];
-  // Twice: the second time, what was right is remembered.
+  // Twice: the second time, larder remembers the right tokens.
   for (const authorization of [...right, ...wrong, ...right, ...wrong]) {
     const { status } = await cache.request("GET", "/pubkey", { authorization }, {
       peer: otherPeer(),

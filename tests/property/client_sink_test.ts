@@ -22,7 +22,7 @@ interface Scene {
   read(): AsyncGenerator<Uint8Array>;
 }
 
-/** A client that has begun to read: what it gets is never collected first. */
+/** A client that has begun to read: the sink never collects its bytes first. */
 function sceneOf(parts: readonly Uint8Array[], [one, other]: readonly [number, number]): Scene {
   const bytes = new Uint8Array(parts.flatMap((part) => [...part]));
   const [from = 0, end = 0] = [one, other].map((at) => Math.min(at, bytes.length)).toSorted((

@@ -57,7 +57,7 @@ async function race(runners: readonly Runner[]): Promise<Run> {
     assert.ok(turn < 1_000, "it never ends");
     await time.advance(50);
   }
-  // What is found too late is put back.
+  // The race puts back an answer that comes too late.
   await time.advance(10_000);
   return { askedAtMs, cancelled, putBack, ...over };
 }

@@ -12,7 +12,7 @@ const WORLD = new SmallWorld([
   { references: [13], nar: 7 },
   { references: [], nar: 0 },
 ]);
-/** Room for all, and for what is all but full. */
+/** A limit with room for all, and one that is nearly full. */
 const [AMPLE_BYTES, TIGHT_BYTES] = [300_000, 130_000];
 
 interface Scene {

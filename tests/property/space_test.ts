@@ -55,7 +55,7 @@ for (const members of [2, 3]) {
   );
 }
 
-/** So many larders on one storage, which go through what is drawn. */
+/** So many larders on one storage, which run the drawn commands. */
 function playedBy(
   memberCount: number,
   within: (play: (open: OpenModelDatabase) => Promise<void>) => Promise<void> = (play) =>

@@ -28,7 +28,7 @@ const headersOf = (fields: Readonly<Record<string, string | undefined>>) => ({
 });
 const node = (address: string) => address.includes(":") ? `"[${address}]"` : address;
 
-/** A proxy adds what it saw; what a client wrote stands in front of it. */
+/** A proxy adds the address that it saw, behind the text that a client wrote. */
 const chain = fc.record({
   lies: fc.array(lie, { maxLength: 3 }),
   client,

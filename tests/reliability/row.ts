@@ -3,7 +3,7 @@ import type { LarderFlags } from "../support/larder_process.ts";
 import type { ReliabilityRecord, Sight } from "../support/reliability_record.ts";
 import type { Scene, Upstreams } from "./scene.ts";
 
-/** A fault, how it comes about, and what must come of it. */
+/** A fault, the way to inject it, and the required outcome. */
 export interface Row extends ReliabilityRecord {
   /** Of the NAR; default: a million. */
   readonly narBytes?: number;

@@ -65,7 +65,7 @@ export class Scene implements AsyncDisposable {
     return this.#larder.storage;
   }
 
-  /** Runs `work`. Counts its time, but for what larder and its clients waited for a processor. */
+  /** Runs `work`. Counts its time, less the time that larder and clients wait for a processor. */
   async timed<Result>(work: () => Promise<Result>): Promise<readonly [Result, number]> {
     const pids = [Deno.pid, this.#larder.pid];
     const waitedBefore = processorWaitMs(pids);

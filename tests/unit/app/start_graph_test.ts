@@ -14,7 +14,7 @@ interface Graph {
   }[];
 }
 
-/** The modules that Deno reads for `main.ts`: what only types name is not among them. */
+/** The modules that Deno reads for `main.ts`, without those that only types name. */
 async function readGraph(): Promise<Graph> {
   const { stdout } = await new Deno.Command(Deno.execPath(), {
     args: ["info", "--json", new URL("main.ts", ROOT).pathname],

@@ -22,7 +22,7 @@ const failed = (reason: "timeout" | "outrun" | "cancelled"): FetchOutcome => (
   { type: "failed", reason, detail: "" }
 );
 
-/** The log of the attempts at one NAR, and what was counted and written. */
+/** The log of the attempts at one NAR, and its metrics and lines. */
 function scene() {
   const messages: string[] = [];
   const metrics = new Metrics({ domains: { upstreams: [UPSTREAM, ...OTHERS] } });

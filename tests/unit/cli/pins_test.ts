@@ -109,7 +109,7 @@ Deno.test("larder pins: a response that is not larder's is not shown", async () 
 
 const HASHES = ["0", "1", "2", "3"].map((digit) => digit.repeat(32));
 
-/** A server that has these pins, and notes what it is asked to unpin. */
+/** A server that has these pins, and notes each path that a client unpins. */
 function pinServer(names: readonly string[]) {
   const unpinned: string[] = [];
   const pins = names.map((name, at) => ({

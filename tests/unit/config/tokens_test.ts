@@ -58,7 +58,7 @@ Deno.test("tokens: systemd passes them as credentials, weaker than every other s
   );
 });
 
-/** Invalid tokens, and what larder says that it expected. */
+/** Invalid tokens, and the form that larder says it expected. */
 const FAULTS: readonly (readonly [token: string, expected: string])[] = [
   ["ci laptop:s3same", "with a name of up to 64 letters, digits and ._@-"],
   ["ci: s3same", "of visible characters without commas"],

@@ -40,7 +40,7 @@ testUnless(
     server.wake();
     await eventually("the circuit is closed", () => messages.length === 2);
     assert.equal(messages[1], "circuit breaker closed: Redis is available again");
-    // Redis may have carried out what it had not answered.
+    // Redis may have run a command that it had not answered.
     await eventually("nobody holds what nobody was given", async () => (
       await locks.holderOf("a") === undefined
     ));

@@ -6,7 +6,7 @@ const path = (name: string, references: readonly string[], fileBytes = 1) => {
 };
 
 Deno.test("bench round trips: each level of the closure waits for the one above", () => {
-  // The short way to "d" is what a walk in breadth finds.
+  // A walk in breadth finds the short way to "d".
   const paths = [path("a", ["a", "b", "d"]), path("b", ["c"]), path("c", ["d"]), path("d", [])];
   assert.deepEqual(leastRoundTrips("a", paths, 10), { narinfos: 3, nars: 0 });
 });

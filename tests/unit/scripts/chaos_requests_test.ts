@@ -14,7 +14,7 @@ const UNREADABLE = { ...UNLOCKED, isReadable: false };
 const LATER_MS = FETCH_MS + 1;
 
 interface Case {
-  /** Requests for one path: what worked, whether it is kept, and when. */
+  /** Requests for one path: the health of the servers, whether the path is kept, and the time. */
   readonly requests: readonly (readonly [Health & { readonly isKept: boolean }, number])[];
   readonly figures: Partial<RequestFigures>;
 }

@@ -9,7 +9,7 @@ import { roomProblems } from "../../../scripts/check_layers/rooms.ts";
 const SIX_METHODS = "a(): void; b(): void; c(): void; d(): void; e(): void; f(): void;";
 const TEN_FIELDS = "a; b; #c; d; e; f; g; h; i; readonly j = 1;";
 
-/** Files that are at a limit, and what goes beyond it. */
+/** Files at a limit, and additions that exceed it. */
 const LIMITS: readonly (readonly [path: string, within: string, beyond: string, RegExp])[] = [
   ["src/a/b.ts", "x".repeat(100), "x".repeat(101), /^src\/a\/b\.ts:1: 101 columns, at most 100$/],
   ["src/a/b.ts", "\n".repeat(350), "\n".repeat(351), /^src\/a\/b\.ts: 351 lines, at most 350$/],

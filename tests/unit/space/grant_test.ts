@@ -14,7 +14,7 @@ Deno.test("grant: two members together never promise more than the limit", async
   const [one, other] = [await storage.member("one"), await storage.member("other")];
   using first = await one.reserve(600);
   assert.ok(first);
-  // What was granted beyond it goes back with the heartbeat.
+  // The heartbeat gives back the bytes granted beyond it.
   await one.beat();
   assert.equal(await other.reserve(401), undefined);
   using second = await other.reserve(400);

@@ -21,7 +21,7 @@ interface Case {
   readonly keeps: readonly (typeof first)[];
 }
 
-/** Leftovers of a crash, and what the start keeps of them. */
+/** Leftovers of a crash, and the objects that the start keeps. */
 const CASES: Readonly<Record<string, Case>> = {
   "before an object was there": { changes: [publishing], there: [], keeps: [] },
   "between an object and its row": { changes: [publishing], there: [second], keeps: [] },

@@ -166,7 +166,7 @@ Deno.test("space: a hopeless eviction is tried and logged once, until a change",
     runs++;
     return evict.call(stocked.metadata, order);
   };
-  /** An hour of what goes on by itself, and of requests. */
+  /** An hour of timers and requests. */
   const anHour = async () => {
     for (let minute = 0; minute < 60; minute++) {
       stocked.elapse(60_000);

@@ -11,7 +11,7 @@ Deno.test("span: one that is begun lasts until it is ended, and others can be be
   const open = request?.run(() => beginSpan(tracer, { name: "outer" }));
   assert.ok(open);
   open.set({ "larder.nar": "a" });
-  // Not in the request's own turn: what is around is told by `run` alone.
+  // Not in the request's own turn: `run` alone names the parent span.
   await open.run(() => tracer.span({ name: "inner" }, () => Promise.resolve()));
   assert.deepEqual(spans.list.map(({ name }) => name), ["inner"]);
   open.fail("reason");

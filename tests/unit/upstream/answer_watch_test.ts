@@ -4,7 +4,7 @@ import { PlayedTime } from "../../support/played_time.ts";
 
 const LIMITS = { dialTimeoutMs: 1_000, headerTimeoutMs: 3_000 };
 
-/** Names of what was late, after a standstill from `atMs` on that is longer than any limit. */
+/** Names of the late steps, after a standstill from `atMs` on that is longer than any limit. */
 async function lateAfterStandstill(atMs: number): Promise<readonly string[]> {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   using time = new PlayedTime();

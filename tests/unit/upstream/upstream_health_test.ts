@@ -56,7 +56,7 @@ class PlayedHealth {
   #failures = 0;
   /** When each probe in flight began. */
   #probes: number[] = [];
-  /** When requests began to wait last: for a probe, or for what made it go down. */
+  /** When requests last began to wait: for a probe, or for the answer that made it go down. */
   #awaitedAtMs = 0;
   /** The longest time until the next probe, by how the last one ended. */
   #pauseMaxMs = 0;
@@ -81,7 +81,7 @@ class PlayedHealth {
     this.#failures += failures;
     const atMs = this.#nowMs;
     this.health = nextHealth(this.health, { type: "no-answer", reason: result, failures, atMs });
-    // What was in flight when it went down does not delay the probes.
+    // Requests in flight as it went down do not delay the probes.
     if (wasDown) assert.equal(probeDueAtMs(this.health), due);
     else [this.#pauseMaxMs, this.#awaitedAtMs] = [1_000, this.#nowMs];
     this.#check();

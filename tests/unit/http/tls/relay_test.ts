@@ -114,7 +114,7 @@ class Scene implements AsyncDisposable {
     this.#relay.innerClosed(link);
   }
 
-  /** Takes nothing more; resolves when what was taken is over. */
+  /** Takes no more connections. Resolves when all that it took have ended. */
   async end(): Promise<void> {
     this.#outer.close();
     await this.#serving;
