@@ -124,7 +124,7 @@ async function killedAt(point: Point): Promise<void> {
     const { complete, bytes } = await client.rest();
     assert.ok(!complete || point.mayBeWhole, "it cannot be known to be right yet");
     if (complete) await checkNar(narinfo, bytes);
-    else assert.ok(bytes.length < fileSize, "what looks cut is cut");
+    else assert.ok(bytes.length < fileSize, "a file that looks cut is cut");
   }
 
   await upstream.stop();

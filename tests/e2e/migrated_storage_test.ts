@@ -64,7 +64,7 @@ Deno.test("migration: accounts and pins are right before the first request", asy
   assert.equal(countedBytes, narBytesIn(storage.path));
   assert.equal(metrics.value("larder_cache_size_bytes"), countedBytes);
   assert.deepEqual(await (await get("/pins")).json(), [APP]);
-  await eventually("what the pin holds is known", async () => {
+  await eventually("the size of the pin is known", async () => {
     return (await scrape({ get })).value("larder_pinned_bytes") === PINNED_BYTES;
   });
 });

@@ -94,7 +94,7 @@ pageTest("page: hidden or paused it asks for nothing", async ({ tab }) => {
   await eventually("it asks when it is seen", () => answers() === before + 1);
   await eventually("and goes on", async () => await tab.read("timers") === 1);
   await tab.read("seen(true); seen(false)");
-  await eventually("what was asked for is answered", () => answers() === before + 2);
+  await eventually("the request is answered", () => answers() === before + 2);
   await tab.read("new Promise((resolve) => requestAnimationFrame(resolve))");
   assert.equal(await tab.read("timers"), 1, "but nothing more, while nobody looks");
 
@@ -121,7 +121,7 @@ pageTest("page: the lines are copied, also where there is no clipboard", async (
   assert.equal(await tab.read("document.activeElement.className"), "copy");
 
   await tab.read(`document.execCommand = () => false; document.querySelector(".copy").click()`);
-  await eventually("it says what to press", async () => {
+  await eventually("it names the key to press", async () => {
     return /^Selected/.test(await textOf(tab, "copied"));
   });
   assert.match(await tab.read("String(getSelection())"), lines);

@@ -92,7 +92,7 @@ nixTest(
     assert.ok(samples >= 20, `${samples} samples`);
     assert.ok(most <= LIMIT_BYTES, `${most} bytes on disk, at most ${LIMIT_BYTES}`);
     assert.ok(most > LIMIT_BYTES / 2, "the limit is made use of");
-    await eventually("what is counted is what is there", () => {
+    await eventually("the count is that of the stored files", () => {
       return accountsOf(larder.storage).countedBytes === narBytesIn(larder.storage);
     });
 

@@ -48,7 +48,7 @@ for (const more of [0, MANY_FILES]) {
     for (const nar of [gone, short]) {
       await larder.logged("nar cached successfully", (line) => line["nar"] === nar);
     }
-    await eventually("what they replace is gone", () => {
+    await eventually("the replaced files are gone", () => {
       return accountsOf(folder.path).pending.length === 0;
     });
     const bytes = answers.reduce((sum, { body }) => sum + body.length, 0);

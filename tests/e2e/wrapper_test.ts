@@ -96,7 +96,7 @@ async function serve(command: (words: Deno.CommandOptions) => Deno.Command): Pro
     type: (text) => input.write(new TextEncoder().encode(text)),
     async hasStopped(signal) {
       const { code } = await child.status;
-      assert.ok(!isRunning(pid), "the server outlived what started it");
+      assert.ok(!isRunning(pid), "the server outlived its parent");
       for (let more = await output.read(); !more.done; more = await output.read()) {
         said += more.value;
       }

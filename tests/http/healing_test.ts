@@ -189,7 +189,7 @@ Deno.test("disk: that nothing can be kept is said once, and that it can again", 
   assert.ok(problems[0].over_at, "the list of problems says so, too");
   await Deno.remove(cache.tempPath, { recursive: true });
   await (await cache.get(await cache.narPath(objects[0]?.storePathHash ?? ""))).bytes();
-  assert.equal(cache.logged("error").length, 1, "what is kept needs no room");
+  assert.equal(cache.logged("error").length, 1, "a kept file needs no room");
 });
 
 Deno.test("nar: HEAD is answered where the upstream knows GET alone", async () => {

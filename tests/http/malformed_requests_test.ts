@@ -33,7 +33,7 @@ for (const [name, [request, status]] of Object.entries(REFUSED)) {
     assert.equal(answer.headers.get("connection"), "close");
     assert.match(answer.headers.get("x-request-id") ?? "", /^[0-9a-z-]+$/);
     assert.match(new TextDecoder().decode(await answer.reader.read()), /^[A-Z][A-Za-z -]+\n$/);
-    assert.equal((await connection.answer()).status, 0, "what is behind it is not answered");
+    assert.equal((await connection.answer()).status, 0, "the bytes behind it get no answer");
     assert.ok(cache.log.some(({ msg }) => msg === "connections closed"));
   });
 }

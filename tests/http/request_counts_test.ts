@@ -190,7 +190,7 @@ Deno.test("upstream_up: 0 while an upstream is down, 1 once it is back", async (
   assert.equal(await isUp(), 1);
   await upstream.stop();
   await cache.get(ABSENT);
-  assert.equal(await isUp(), 0, "what was asked did not come");
+  assert.equal(await isUp(), 0, "the requested file did not come");
   await upstream.start();
   await cache.get(NARINFO);
   assert.equal(await isUp(), 1);

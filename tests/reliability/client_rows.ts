@@ -55,7 +55,7 @@ export const CLIENT_ROWS: readonly Row[] = [
       const { status, headers, interim, reader } = await slow.answer();
       const body = await reader.read();
       const late = { status, headers, interim, body, complete: reader.isComplete };
-      assert.equal(await scene.sightOf(late, narinfo), "whole", "what it reads then");
+      assert.equal(await scene.sightOf(late, narinfo), "whole", "the bytes that it reads then");
       return sight;
     },
   },

@@ -94,7 +94,7 @@ export const MACHINE_ROWS: readonly Row[] = [
       const { status } = await scene.request("POST", `/pin/${pinned.storePathHash}.narinfo`);
       assert.equal(status, 200);
       const sight = await scene.pull();
-      assert.equal(await scene.kept(pinned), "nar", "what is pinned stays");
+      assert.equal(await scene.kept(pinned), "nar", "the pinned path stays");
       return sight;
     },
   },

@@ -121,7 +121,7 @@ export class Step implements Command {
     const before = { stored: model.stored, kept: model.kept };
     const isAsking = deeds.every(([{ kind }]) => kind === "fetch" || kind === "narinfo");
     if (isOff && isAsking) {
-      assert.deepEqual([...system.watch.nars], [], "what nobody sends evicts nothing");
+      assert.deepEqual([...system.watch.nars], [], "a file that nobody sends evicts nothing");
     }
     await judge(model, system, { deeds, isOff, crashed: false });
     if (!isOff && !breaks) expectServed(deeds);
@@ -322,7 +322,7 @@ function expect(
     assert.ok(model.kept.has(name) || needed > left - own, `path ${path} fits and is kept`);
   }
   if (kind === "evict" && answer.done === false) {
-    assert.equal(system.disk.bytes, model.protectedBytes(), "only what pins protect is left");
+    assert.equal(system.disk.bytes, model.protectedBytes(), "only protected entries are left");
   }
 }
 

@@ -56,7 +56,7 @@ Deno.test("ncps-config: settings that larder lacks are left out, named, and stat
   assert.match(ran.out, /# Left out:\n# \* .*cache\.cdc\.enabled: larder has no such setting: it/);
   assert.match(ran.out, /# \* .*cache\.cdc\.min: without effect/);
   assert.match(ran.err, /^larder: .*cache\.cdc\.enabled: .*; leave it out\n$/);
-  assert.ok(!ran.out.includes("lock"), "what asks for nothing needs no line");
+  assert.ok(!ran.out.includes("lock"), "a setting that changes nothing needs no line");
 });
 
 Deno.test("ncps-config: a bad value and an unknown key are comments and problems", async () => {

@@ -41,7 +41,7 @@ testUnless(
     await eventually("the circuit is closed", () => messages.length === 2);
     assert.equal(messages[1], "circuit breaker closed: Redis is available again");
     // Redis may have run a command that it had not answered.
-    await eventually("nobody holds what nobody was given", async () => (
+    await eventually("nobody holds the lock that nobody got", async () => (
       await locks.holderOf("a") === undefined
     ));
     await using lease = await locks.tryAcquire("a", TTL_MS);

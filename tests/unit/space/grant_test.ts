@@ -95,7 +95,7 @@ timedTest("grant: while the ledger does not answer, a download waits once, not l
   answer.resolve();
   await space.beat();
 
-  assert.equal(space.budget.ownReservedBytes, 0, "what came too late is given back");
+  assert.equal(space.budget.ownReservedBytes, 0, "the late bytes are given back");
   using taken = await space.reserve(1_000);
   assert.ok(taken);
 });

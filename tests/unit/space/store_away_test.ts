@@ -16,7 +16,7 @@ Deno.test("space: while the store is away runs evict no further entries", async 
   const run = () => stocked.space.collect({ targetBytes: 800, dryRun: false }, WATCHER);
   stocked.broken = new Failure("unavailable", "Cannot remove NAR file: the store is away");
   for (let times = 0; times < 3; times++) await run();
-  assert.equal(await rows(), SEEDS.length - 1, "what the first run had to try");
+  assert.equal(await rows(), SEEDS.length - 1, "the file that the first run had to try");
   stocked.broken = false;
   await run();
   assert.equal(stocked.space.budget.usedBytes, 800);
