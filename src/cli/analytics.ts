@@ -20,12 +20,12 @@ export const ANALYTICS: Command = {
 
 /** Prints the report, and on standard error whether a server would send it. */
 async function analyticsCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const isShow = (word: string) => word === "--show" || word === "--show=true";
+  const isShow = (arg: string) => arg === "--show" || arg === "--show=true";
   if (!args.some(isShow)) {
     process.writeError("larder: analytics: nothing to do, expected --show\n");
     return EXIT.usage;
   }
-  const serverArgs = args.filter((word) => !isShow(word));
+  const serverArgs = args.filter((arg) => !isShow(arg));
   const { settings } = await serverSettings(serverArgs, process);
   const url = settings["analytics.reporting-url"];
   const isSent = settings["analytics.reporting-enabled"] && url !== undefined;

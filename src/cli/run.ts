@@ -11,22 +11,22 @@ import { SERVE } from "./serve.ts";
 /** Runs the command in `args`. Resolves to the exit status once all output is written. */
 export async function run(args: readonly string[], real = denoProcess()): Promise<number> {
   const process = sanitizedProcess(real);
-  const [word, ...rest] = commandFirst(args);
-  if (word === undefined) {
+  const [given, ...rest] = commandFirst(args);
+  if (given === undefined) {
     const { COMMANDS, generalHelp } = await others();
     process.writeError(generalHelp(COMMANDS));
     return EXIT.usage;
   }
-  if (word === "--version" || word === "-V") {
+  if (given === "--version" || given === "-V") {
     process.writeOut(`larder ${denoJson.version}\n`);
     return EXIT.ok;
   }
-  if (word === "help" || isHelp(word)) return await help(rest[0], process);
+  if (given === "help" || isHelp(given)) return await help(rest[0], process);
 
-  const command = await findCommand(word);
-  if (command === undefined) return await unknownCommand(word, process);
+  const command = await findCommand(given);
+  if (command === undefined) return await unknownCommand(given, process);
   if (command.runsNix !== true) process.giveUpRun();
-  if (rest.some(isHelp)) return await help(word, process);
+  if (rest.some(isHelp)) return await help(given, process);
   try {
     return await command.run(rest, process);
   } catch (error) {
@@ -34,8 +34,8 @@ export async function run(args: readonly string[], real = denoProcess()): Promis
   }
 }
 
-function isHelp(word: string): boolean {
-  return word === "--help" || word === "-h";
+function isHelp(given: string): boolean {
+  return given === "--help" || given === "-h";
 }
 
 /** Loads the modules that `serve` does not need: a server would keep them in memory. */
@@ -44,31 +44,31 @@ async function others() {
   return { COMMANDS, ...help };
 }
 
-async function findCommand(word: string): Promise<Command | undefined> {
-  if (word === SERVE.name) return SERVE;
+async function findCommand(given: string): Promise<Command | undefined> {
+  if (given === SERVE.name) return SERVE;
   const { COMMANDS } = await others();
-  return COMMANDS.find(({ name }) => name === word);
+  return COMMANDS.find(({ name }) => name === given);
 }
 
-async function help(word: string | undefined, process: CommandProcess): Promise<number> {
+async function help(given: string | undefined, process: CommandProcess): Promise<number> {
   const { COMMANDS, commandHelp, generalHelp } = await others();
-  if (word === undefined || isHelp(word)) {
+  if (given === undefined || isHelp(given)) {
     process.writeOut(generalHelp(COMMANDS));
     return EXIT.ok;
   }
-  const command = await findCommand(word);
-  if (command === undefined) return await unknownCommand(word, process);
+  const command = await findCommand(given);
+  if (command === undefined) return await unknownCommand(given, process);
   process.writeOut(commandHelp(command));
   return EXIT.ok;
 }
 
-async function unknownCommand(word: string, process: CommandProcess): Promise<number> {
+async function unknownCommand(given: string, process: CommandProcess): Promise<number> {
   const { COMMANDS } = await others();
-  const shown = JSON.stringify(word);
+  const shown = JSON.stringify(given);
   const names = COMMANDS.map(({ name }) => name);
-  const hint = word.startsWith("-")
-    ? `, options follow the command: larder ${names[0]} ${word}`
-    : suggestion(word, names) || `, expected one of ${names.join(", ")}`;
+  const hint = given.startsWith("-")
+    ? `, options follow the command: larder ${names[0]} ${given}`
+    : suggestion(given, names) || `, expected one of ${names.join(", ")}`;
   process.writeError(`larder: ${shown}: unknown command${hint}\n`);
   return EXIT.usage;
 }

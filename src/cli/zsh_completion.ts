@@ -38,6 +38,6 @@ function escaped(help: string): string {
   return help.replaceAll(/[[\]:\\]/g, "\\$&");
 }
 
-function quoted(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }

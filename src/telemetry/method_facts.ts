@@ -19,6 +19,6 @@ export function methodFacts(method: string): SpanFacts {
 
 /** The name of a request's span, from a closed set: clients must not invent names. */
 export function serverSpanName(method: string, route: string | undefined): string {
-  const word = KNOWN_METHODS.has(method) ? method : "HTTP";
-  return route === undefined ? word : `${word} ${route}`;
+  const shownMethod = KNOWN_METHODS.has(method) ? method : "HTTP";
+  return route === undefined ? shownMethod : `${shownMethod} ${route}`;
 }
