@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
+import { programMissing, testUnless } from "../support/program.ts";
 import { requestText } from "../support/raw_http.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -101,6 +102,32 @@ Deno.test("crowd: where the system has few file handles, some are left for files
   const answer = await fetch(`${larder.url}/healthz`);
   assert.equal(await answer.text(), "OK\n");
 });
+
+// Deno serves 128 ready sockets in a turn of its event loop.
+const BUSY = 400;
+/** Where clients take turns it is 2 to 6; where some wait for the others, over 200. */
+const LATE_TIMES_MAX = 40;
+
+testUnless(
+  programMissing("wrk"),
+  `crowd: none of ${BUSY} busy clients waits while others are answered again and again`,
+  async () => {
+    await using larder = await startLarder({
+      "cache-upstream-url": [],
+      "server-connections-per-address": `${2 * BUSY}`,
+    });
+    const load = ["-t1", `-c${BUSY}`, "-d4s", "--timeout=30s", "--latency"];
+    const output = said("wrk", ...load, `${larder.url}/healthz`);
+    const [median = NaN, late = NaN] = [50, 99].map((part) => latencyMs(output, part));
+    assert.ok(late / median < LATE_TIMES_MAX, output);
+  },
+);
+
+/** The latency that wrk prints for a percentile. */
+function latencyMs(output: string, percent: number): number {
+  const [, value, unit] = new RegExp(`^ +${percent}% +([0-9.]+)(us|ms|s)`, "m").exec(output) ?? [];
+  return Number(value) * (unit === "us" ? 0.001 : unit === "ms" ? 1 : 1_000);
+}
 
 /** Connections that take nothing. */
 class Crowd implements AsyncDisposable {

@@ -7,6 +7,7 @@ import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps, type ServerStage } from "./connection.ts";
 import type { Proxies } from "./received_request.ts";
 import type { Phase } from "./activity.ts";
+import { FairSockets } from "./fair_sockets.ts";
 import { held, incomplete, stalled } from "./closing_order.ts";
 import type { Socket } from "./request_reader.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
@@ -86,7 +87,7 @@ const ACCEPT_AGAIN_MS = 100;
 /** An HTTP/1 server: serves connections, closes stalled ones, and limits their number. */
 export class HttpServer {
   readonly #deps: HttpServerDeps & { readonly limits: HttpServerLimits };
-  readonly #connectionDeps: ConnectionDeps;
+  readonly #connectionOf: (socket: Socket) => Connection;
   readonly #open = new Map<Connection, Promise<void>>();
   readonly #byAddress = new ByAddress<Connection>();
   readonly #closed: ClosedLog;
@@ -101,7 +102,7 @@ export class HttpServer {
     this.#connectionsMax = limits.connectionsMax;
     this.#closed = new ClosedLog(deps.log, deps.nowMs);
     this.#clock = { count: 0, date: dateOf(deps.nowMs()) };
-    this.#connectionDeps = {
+    const connectionDeps: ConnectionDeps = {
       handle: deps.handle,
       refuse: deps.refuse,
       proxies: deps.proxies,
@@ -110,6 +111,8 @@ export class HttpServer {
       running: new RunningWrites(limits.largeWriteBytesMax),
       stage: () => this.#stage,
     };
+    const sockets = new FairSockets(() => this.#open.size);
+    this.#connectionOf = (socket) => new Connection(sockets.inTurn(socket), connectionDeps);
     this.#sweeping = setInterval(() => this.#sweep(), this.#sweepEveryMs);
   }
 
@@ -183,7 +186,7 @@ export class HttpServer {
     }
     // Head and body may leave in two writes. The second one must not wait for an ACK.
     if (isTcp(socket)) socket.setNoDelay(true);
-    const connection = new Connection(socket, this.#connectionDeps);
+    const connection = this.#connectionOf(socket);
     this.#byAddress.add(connection.peer, connection);
     this.#open.set(connection, connection.run().then(() => this.#forget(connection)));
   }
