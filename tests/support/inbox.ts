@@ -1,4 +1,5 @@
 import type { Bytes } from "../../src/base/bytes.ts";
+import { inTurn } from "./in_turn.ts";
 
 const HEAD_BYTES_MAX = 64 * 1024;
 const READ_BYTES = 64 * 1024;
@@ -76,7 +77,7 @@ export class Inbox {
   async #read(): Promise<void> {
     const buffer = new Uint8Array(READ_BYTES);
     // A reset, or the connection was closed here: either way nothing more comes.
-    const read = await this.#conn.read(buffer).catch(() => null);
+    const read = await inTurn(() => this.#conn.read(buffer)).catch(() => null);
     if (read === null) {
       this.#ended = true;
       this.#left.resolve();

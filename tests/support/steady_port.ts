@@ -1,3 +1,5 @@
+import { inTurn } from "./in_turn.ts";
+
 // Below the ports that the system hands out by itself (32768 and up). While the listener is
 // closed, no other process gets this port, and a client that tries it cannot reach itself.
 const LOWEST_PORT = 20_000;
@@ -41,7 +43,7 @@ export async function writeAll(
   onWritten?: (byteLength: number) => void,
 ): Promise<void> {
   for (let at = 0; at < bytes.length;) {
-    const written = await conn.write(bytes.subarray(at, at + 256 * 1024));
+    const written = await inTurn(() => conn.write(bytes.subarray(at, at + 256 * 1024)));
     at += written;
     onWritten?.(written);
   }
