@@ -6,7 +6,12 @@ import { Durations } from "./bench/durations.ts";
 import type { Measure } from "./bench/figure.ts";
 import { EVICTION_NAME, measureEviction } from "./bench/eviction/measure_eviction.ts";
 import { FIRST_PULL_NAME, measureFirstPull } from "./bench/first_pull/measure_first_pull.ts";
-import { COLD_NARINFOS, KNOWN_MISSES, narinfoHits } from "./bench/measures/narinfos.ts";
+import {
+  BUSY_CLIENTS,
+  COLD_NARINFOS,
+  KNOWN_MISSES,
+  narinfoHits,
+} from "./bench/measures/narinfos.ts";
 import { BEHIND_NGINX } from "./bench/measures/behind_nginx.ts";
 import { LOG_LINES } from "./bench/measures/log_lines.ts";
 import { bigNarHits, COLD_NAR, SMALL_NAR_HITS } from "./bench/measures/nars.ts";
@@ -24,6 +29,7 @@ import { optionsOrExit } from "./options_or_exit.ts";
 const MEASURES: readonly Measure[] = [
   narinfoHits(1),
   narinfoHits(16),
+  BUSY_CLIENTS,
   KNOWN_MISSES,
   SMALL_NAR_HITS,
   bigNarHits(1),

@@ -1,6 +1,6 @@
 -- wrk's script: asks for the paths of a file in turn, for ever or once.
 --   wrk … -s requests.lua URL -- FILE_OF_PATHS [once]
--- Prints one line: "result REQUESTS MICROSECONDS REFUSED BROKEN".
+-- Prints one line: "result REQUESTS MICROSECONDS REFUSED BROKEN P99_MICROSECONDS".
 local ffi = require("ffi")
 ffi.cdef [[
   typedef struct { long seconds; long nanoseconds; } larder_bench_clock;
@@ -18,8 +18,8 @@ local function now_us()
   return tonumber(now.seconds) * 1e6 + tonumber(now.nanoseconds) / 1e3
 end
 
-local function result(count, us, refused, broken)
-  io.write(string.format("result %d %d %d %d\n", count, us, refused, broken))
+local function result(count, us, refused, broken, late_us)
+  io.write(string.format("result %d %d %d %d %d\n", count, us, refused, broken, late_us))
 end
 
 function init(args)
@@ -34,7 +34,7 @@ function init(args)
     answered = answered + 1
     if status ~= 200 then refused = refused + 1 end
     if answered < #requests then return end
-    result(answered, now_us() - started_us, refused, 0)
+    result(answered, now_us() - started_us, refused, 0, 0)
     io.flush()
     os.exit(0)
   end
@@ -46,8 +46,8 @@ function request()
   return requests[math.max(at - 1, 0) % #requests + 1]
 end
 
-function done(summary)
+function done(summary, latency)
   local errors = summary.errors
   local broken = errors.connect + errors.read + errors.write + errors.timeout
-  result(summary.requests, summary.duration, errors.status, broken)
+  result(summary.requests, summary.duration, errors.status, broken, latency:percentile(99))
 end

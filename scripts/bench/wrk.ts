@@ -19,6 +19,8 @@ export interface LoadResult {
   readonly perSecond: number;
   /** Processor time of the server for each request, in microseconds. */
   readonly cpuUs: number;
+  /** Time of 99 of 100 answers at most, in milliseconds; 0 of paths that are requested once. */
+  readonly lateMs: number;
 }
 
 /** Loads one server with wrk's one thread. Throws if an answer was wrong. */
@@ -28,9 +30,10 @@ export async function runLoad(
   load: Load,
 ): Promise<LoadResult> {
   const before = server.cpuSeconds();
-  const { count, seconds } = await runWrk(workplace, server, load);
+  const { count, seconds, lateMs } = await runWrk(workplace, server, load);
   return {
     perSecond: count / seconds,
+    lateMs,
     cpuUs: 1_000_000 * (server.cpuSeconds() - before) / count,
   };
 }
@@ -39,7 +42,7 @@ async function runWrk(
   workplace: Workplace,
   { url, name }: Server,
   { paths, connections, seconds, status }: Load,
-): Promise<{ readonly count: number; readonly seconds: number }> {
+): Promise<{ readonly count: number; readonly seconds: number; readonly lateMs: number }> {
   // Loads of several servers may run side by side.
   const file = `${workplace.folder}/paths-${new URL(url).port}.txt`;
   Deno.writeTextFileSync(file, paths.join("\n") + "\n");
@@ -51,9 +54,9 @@ async function runWrk(
       ...["-s", SCRIPT, url, "--", file, ...mode],
     ],
   });
-  const match = /^result (\d+) (\d+) (\d+) (\d+)$/m.exec(output);
+  const match = /^result (\d+) (\d+) (\d+) (\d+) (\d+)$/m.exec(output);
   if (match === null) throw new Error(`Cannot read wrk's answer: ${output}`);
-  const [count = 0, microseconds = 0, refused = 0, broken = 0] = match.slice(1).map(Number);
+  const [count = 0, us = 0, refused = 0, broken = 0, lateUs = 0] = match.slice(1).map(Number);
   const refusedRightly = status === 200 ? 0 : count;
   if (broken > 0 || refused !== refusedRightly) {
     throw new Error(
@@ -61,5 +64,5 @@ async function runWrk(
         `${broken} no answer`,
     );
   }
-  return { count, seconds: microseconds / 1_000_000 };
+  return { count, seconds: us / 1_000_000, lateMs: lateUs / 1_000 };
 }

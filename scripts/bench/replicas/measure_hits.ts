@@ -10,9 +10,11 @@ const NARS = { count: 200, bytes: 50 * 1_024, seed: 2 };
 const CONNECTIONS = 16;
 const ROUNDS = 3;
 
+type Hits = Pick<LoadResult, "perSecond" | "cpuUs">;
+
 export interface HitFigures {
-  readonly narinfos: LoadResult;
-  readonly nars: LoadResult;
+  readonly narinfos: Hits;
+  readonly nars: Hits;
 }
 
 /** Hits of all larders of one storage at a time: medians of the rounds. */
@@ -36,7 +38,7 @@ export async function measureHits(
   };
   const rounds = async (paths: readonly string[]) => {
     await load(paths, 1);
-    const results: LoadResult[] = [];
+    const results: Hits[] = [];
     for (let round = 0; round < ROUNDS; round++) results.push(await load(paths, seconds));
     return {
       perSecond: median(results.map(({ perSecond }) => perSecond)),
@@ -47,7 +49,7 @@ export async function measureHits(
 }
 
 /** The rate of all, and the processor time of one request of any. */
-function sumOf(results: readonly LoadResult[]): LoadResult {
+function sumOf(results: readonly LoadResult[]): Hits {
   const perSecond = results.reduce((sum, one) => sum + one.perSecond, 0);
   const cpuUsPerSecond = results.reduce((sum, one) => sum + one.perSecond * one.cpuUs, 0);
   return { perSecond, cpuUs: cpuUsPerSecond / perSecond };
