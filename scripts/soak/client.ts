@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
+import type { Bytes } from "../../src/base/bytes.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { decompress } from "../../tests/support/decompressors.ts";
@@ -161,7 +162,7 @@ export class Client {
 
   async #slow(): Promise<void> {
     await this.#nar(async ({ status, reader }, wanted) => {
-      const parts: Uint8Array<ArrayBuffer>[] = [];
+      const parts: Bytes[] = [];
       for (let isMore = true; isMore;) {
         const part = await reader.read(SLOW_PIECE_BYTES);
         parts.push(part);
@@ -264,7 +265,7 @@ export class Client {
 }
 
 interface Got extends Wanted {
-  readonly got: Uint8Array<ArrayBuffer>;
+  readonly got: Bytes;
 }
 
 /** True if the bytes are not the honest file, but decode to the NAR that upstream signed. */
