@@ -1,3 +1,5 @@
+import { programMissing } from "./program.ts";
+
 /** Of `nobody`: PostgreSQL refuses to run as root. */
 export const UNPRIVILEGED_ID = 65_534;
 
@@ -6,6 +8,8 @@ const PROGRAMS = programFolder();
 /** Why no PostgreSQL can run here; empty when it can. */
 export const postgresMissing = PROGRAMS === undefined
   ? "PostgreSQL is not installed (Debian: apt install postgresql)"
+  : isRoot()
+  ? programMissing("setpriv", "util-linux")
   : "";
 
 /** Copies a database that nobody uses, on the same server. */
@@ -30,7 +34,7 @@ export function runPostgres(program: string, args: readonly string[]): string {
   const id = `${UNPRIVILEGED_ID}`;
   const words = [`${PROGRAMS}/${program}`, ...args];
   const unprivileged = ["setpriv", `--reuid=${id}`, `--regid=${id}`, "--clear-groups", ...words];
-  const [command = "", ...rest] = Deno.uid() === 0 ? unprivileged : words;
+  const [command = "", ...rest] = isRoot() ? unprivileged : words;
   // A server would keep a pipe open.
   const stdout = program === "psql" ? "piped" : "null";
   const options = { args: rest, cwd: "/", stdin: "null", stdout, stderr: "piped" } as const;
@@ -38,6 +42,16 @@ export function runPostgres(program: string, args: readonly string[]): string {
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
   if (!ran.success) throw new Error(`Cannot run ${program}: ${text(ran.stderr)}`);
   return stdout === "piped" ? text(ran.stdout) : "";
+}
+
+/** Known without `--allow-sys`, which a script that imports this file may lack. */
+function isRoot(): boolean {
+  try {
+    return Deno.statSync("/proc/self").uid === 0;
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    return Deno.uid() === 0;
+  }
 }
 
 /** The newest release on this machine. */
