@@ -70,7 +70,9 @@ export async function openStores(
   const clock = new SharedClock({ board: database.board, nowMs: Date.now, log });
   await clock.measure();
   const isRemote = places.nars.kind !== "local";
-  const watched = isRemote ? new WatchedNarStore(traced, { log, nowMs: Date.now }) : traced;
+  // A clock that never steps back.
+  const nowMs = () => performance.now();
+  const watched = isRemote ? new WatchedNarStore(traced, { log, nowMs }) : traced;
   const nars = new HotNarStore(watched, HOT_NARS);
   const spool = opened.use(new LocalSpool(folders.temp, { member, log }));
   const outage = settlingOutage(log);
@@ -79,8 +81,7 @@ export async function openStores(
   // A member that was killed a moment ago is not dead yet, but a client may ask for its files.
   spool.share(spool.others().filter(hasEnded));
   const watch = new SharedFileWatch({
-    ...{ ledger: metadata, member, hostname: Deno.hostname(), log },
-    nowMs: () => performance.now(),
+    ...{ ledger: metadata, member, hostname: Deno.hostname(), log, nowMs },
   });
   const resources = opened.move();
   return {
