@@ -1,4 +1,5 @@
 import type { Incoming } from "../server/http_server.ts";
+import { setNoDelay } from "../server/no_delay.ts";
 import { ReadySockets } from "../server/ready_sockets.ts";
 import type { Socket } from "../server/request_reader.ts";
 import { SilentClients } from "../server/silent_clients.ts";
@@ -64,7 +65,7 @@ class ProxiedSocket implements Socket {
     this.#socket = socket;
     this.remoteAddr = address;
     this.#first = bytes.length > 0 ? bytes : undefined;
-    if ("setNoDelay" in socket) (socket as Deno.TcpConn).setNoDelay(true);
+    setNoDelay(socket);
   }
 
   async read(into: Uint8Array): Promise<number | null> {

@@ -9,6 +9,7 @@ import type { Proxies } from "./received_request.ts";
 import type { Phase } from "./activity.ts";
 import { FairSockets } from "./fair_sockets.ts";
 import { held, incomplete, stalled } from "./closing_order.ts";
+import { setNoDelay } from "./no_delay.ts";
 import type { Socket } from "./request_reader.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
 import { RunningWrites } from "./running_writes.ts";
@@ -184,8 +185,7 @@ export class HttpServer {
       this.#closed.count(full, "warn");
       return socket.close();
     }
-    // Head and body may leave in two writes. The second one must not wait for an ACK.
-    if (isTcp(socket)) socket.setNoDelay(true);
+    setNoDelay(socket);
     const connection = this.#connectionOf(socket);
     this.#byAddress.add(connection.peer, connection);
     this.#open.set(connection, connection.run().then(() => this.#forget(connection)));
@@ -294,8 +294,4 @@ function dateOf(nowMs: number): string {
 /** True for an idle connection after its answers, and for a logged refusal. */
 function isExpectedEnd(phase: Phase, { hasRequested }: Connection): boolean {
   return phase === "lingering" || phase === "idle" && hasRequested;
-}
-
-function isTcp(socket: Socket): socket is Deno.TcpConn {
-  return "setNoDelay" in socket;
 }
