@@ -10,8 +10,8 @@ const BEGUN_MAX = 32;
  * Gives each of many busy connections its turn. Deno serves 128 ready operations in a turn of its
  * event loop (the budget of a tokio task), those first that became ready last. Of more than 128
  * busy connections some were served again and again, and others waited for seconds (measured, 2.6.8
- * and 2.9.6). In a crowd each operation therefore waits here, in the order of arrival. Few of those
- * that find no ready socket begin in a turn.
+ * and 2.9.6). In a crowd at most 32 operations without a ready socket begin in a turn. Further ones
+ * wait, in the order of arrival.
  */
 export class FairTurns {
   readonly #countOpen: () => number;

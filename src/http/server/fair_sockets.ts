@@ -4,7 +4,7 @@ import type { Socket } from "./request_reader.ts";
 /** A smaller write fits into the empty buffer of a socket. */
 const LARGE_WRITE_BYTES = 64 * 1024;
 
-/** The open connections of a server, which take turns if there are many (see `FairTurns`). */
+/** Wraps connections so that they take turns where there are many (see `FairTurns`). */
 export class FairSockets {
   readonly #turns: FairTurns;
 
@@ -40,12 +40,13 @@ class FairSocket implements Socket {
   }
 
   write(bytes: Uint8Array): Promise<number> {
-    const mayWait = this.#isFull || bytes.length > LARGE_WRITE_BYTES;
-    return mayWait && this.#turns.areCrowded ? this.#writeInTurn(bytes) : this.#socket.write(bytes);
+    return this.#turns.areCrowded ? this.#writeInCrowd(bytes) : this.#socket.write(bytes);
   }
 
-  async #writeInTurn(bytes: Uint8Array): Promise<number> {
-    const written = await this.#turns.run(() => this.#socket.write(bytes));
+  async #writeInCrowd(bytes: Uint8Array): Promise<number> {
+    const mayWait = this.#isFull || bytes.length > LARGE_WRITE_BYTES;
+    const begin = () => this.#socket.write(bytes);
+    const written = await (mayWait ? this.#turns.run(begin) : begin());
     this.#isFull = written < bytes.length;
     return written;
   }
