@@ -2,7 +2,7 @@ import { allInFlight } from "../cache/download/download_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { namedLog } from "../cache/named_log.ts";
-import { NegativeCache } from "../cache/negative_cache.ts";
+import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Demotions } from "../cache/sources/demotions.ts";

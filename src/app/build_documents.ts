@@ -1,7 +1,7 @@
 import { MemoryAllowance } from "../base/memory_allowance.ts";
 import { documentBytesMax } from "../cache/documents/document_bytes.ts";
 import { DocumentServer } from "../cache/documents/serve_document.ts";
-import type { NegativeCache } from "../cache/negative_cache.ts";
+import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import type { Touches } from "../cache/touches.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";

@@ -1,11 +1,11 @@
 import type { Downloads } from "../cache/download/downloads.ts";
-import { noteStorePathNames } from "../cache/note_store_path_names.ts";
-import { NarinfoFetches } from "../cache/narinfo_fetches.ts";
-import type { NegativeCache } from "../cache/negative_cache.ts";
-import { createSigner } from "../cache/own_signature.ts";
+import { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
+import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
+import { noteStorePathNames } from "../cache/narinfo/note_store_path_names.ts";
+import { createSigner } from "../cache/narinfo/own_signature.ts";
+import { NarinfoServer } from "../cache/narinfo/serve_narinfo.ts";
 import { Prefetch } from "../cache/prefetch/prefetch.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
-import { NarinfoServer } from "../cache/serve_narinfo.ts";
 import type { Demotions } from "../cache/sources/demotions.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import type { Touches } from "../cache/touches.ts";

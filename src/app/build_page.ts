@@ -4,7 +4,7 @@ import type { InFlight } from "../cache/download/download_progress.ts";
 import type { Downloads } from "../cache/download/downloads.ts";
 import { Explainer } from "../cache/explain/explainer.ts";
 import type { PathRecord } from "../cache/nar/path_record.ts";
-import type { NegativeCache } from "../cache/negative_cache.ts";
+import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import { Page } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";

@@ -1,7 +1,7 @@
 import { SingleFlight } from "../../base/single_flight.ts";
 import type { DocumentRow } from "../../metadata/document_keeper.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
-import type { NegativeCache } from "../negative_cache.ts";
+import type { NegativeCache } from "../narinfo/negative_cache.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
 import type { Touches } from "../touches.ts";
 import { type DocumentServed, keptDocument, type SentDocument } from "./document_answer.ts";

@@ -6,9 +6,9 @@ import type { ColdEntry } from "../../metadata/space_keeper.ts";
 import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { NegativeCache } from "../negative_cache.ts";
-import type { ExplainedAnswer, Explanation, PinReaching } from "./explanation.ts";
 import type { PathRecord, RecordedNar, UpstreamAnswer } from "../nar/path_record.ts";
+import type { NegativeCache } from "../narinfo/negative_cache.ts";
+import type { ExplainedAnswer, Explanation, PinReaching } from "./explanation.ts";
 import { reasonsOf } from "./reasons.ts";
 
 /** The entries that eviction takes next, read once for each explanation. */

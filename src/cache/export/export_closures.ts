@@ -4,7 +4,7 @@ import type { NarFinder, NarinfoFinder, NarinfoRow } from "../../metadata/metada
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import type { NarReader } from "../../storage/nar_store.ts";
-import type { Signer } from "../own_signature.ts";
+import type { Signer } from "../narinfo/own_signature.ts";
 import type { CacheFolder } from "./cache_folder.ts";
 
 export interface ExportDeps {

@@ -5,7 +5,7 @@ import type { Compression } from "../../nix/compression.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import { documentPieces, documentTag } from "../documents/document_bytes.ts";
 import { DOCUMENT_RULES, looksLikeObject } from "../documents/document_rules.ts";
-import type { NegativeCache } from "../negative_cache.ts";
+import type { NegativeCache } from "../narinfo/negative_cache.ts";
 import { decodedBody } from "./content_coding.ts";
 import { collectBody, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";

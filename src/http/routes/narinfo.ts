@@ -1,4 +1,4 @@
-import type { NarinfoAnswer, NarinfoServer } from "../../cache/serve_narinfo.ts";
+import type { NarinfoAnswer, NarinfoServer } from "../../cache/narinfo/serve_narinfo.ts";
 import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { statusAnswer, textAnswer } from "../message/answer.ts";

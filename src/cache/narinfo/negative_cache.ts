@@ -1,6 +1,6 @@
 import type { LRUCache } from "lru-cache";
-import { lruOf } from "../base/lru.ts";
-import type { StorePathHash } from "../nix/store_path.ts";
+import { lruOf } from "../../base/lru.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
 
 /** A bulk query of a large system asks for some ten thousand paths. */
 const ENTRIES_MAX = 50_000;

@@ -8,11 +8,11 @@ import {
   NEVER_USED_AT_MS,
   Outdated,
   type ReferenceFinder,
-} from "../metadata/metadata_store.ts";
-import { formatNarinfo } from "../nix/narinfo_format.ts";
-import { hashOfBaseName, type StorePathHash } from "../nix/store_path.ts";
-import type { PoolAnswer } from "../upstream/narinfo_query.ts";
-import type { AskOptions, SpareUpstreams, UpstreamPool } from "../upstream/upstream_pool.ts";
+} from "../../metadata/metadata_store.ts";
+import { formatNarinfo } from "../../nix/narinfo_format.ts";
+import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
+import type { PoolAnswer } from "../../upstream/narinfo_query.ts";
+import type { AskOptions, SpareUpstreams, UpstreamPool } from "../../upstream/upstream_pool.ts";
 import {
   isSameFile,
   narRowOf,
@@ -20,7 +20,7 @@ import {
   ownNarRowOf,
   sourceOf,
   verifiedRowOf,
-} from "./nar/nar_naming.ts";
+} from "../nar/nar_naming.ts";
 import type { Signer } from "./own_signature.ts";
 
 export interface FetchNarinfoDeps {

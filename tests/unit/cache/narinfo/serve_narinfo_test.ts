@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { NegativeCache } from "../../../src/cache/negative_cache.ts";
-import { NarinfoServer } from "../../../src/cache/serve_narinfo.ts";
-import { Demotions } from "../../../src/cache/sources/demotions.ts";
-import { Touches } from "../../../src/cache/touches.ts";
-import type { Change } from "../../../src/metadata/metadata_store.ts";
-import type { NarName } from "../../../src/nix/nar_name.ts";
-import type { StorePathHash } from "../../../src/nix/store_path.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
+import { NegativeCache } from "../../../../src/cache/narinfo/negative_cache.ts";
+import { NarinfoServer } from "../../../../src/cache/narinfo/serve_narinfo.ts";
+import { Demotions } from "../../../../src/cache/sources/demotions.ts";
+import { Touches } from "../../../../src/cache/touches.ts";
+import type { Change } from "../../../../src/metadata/metadata_store.ts";
+import type { NarName } from "../../../../src/nix/nar_name.ts";
+import type { StorePathHash } from "../../../../src/nix/store_path.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
 
 const HASH = "0".repeat(32) as StorePathHash;
 const NAR = "nar" as NarName;

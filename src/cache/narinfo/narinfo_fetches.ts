@@ -1,9 +1,11 @@
-import { messageOf } from "../base/failure.ts";
-import { SingleFlight } from "../base/single_flight.ts";
-import type { Turns } from "../locks/turns.ts";
-import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
-import type { StorePathHash } from "../nix/store_path.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import { messageOf } from "../../base/failure.ts";
+import { SingleFlight } from "../../base/single_flight.ts";
+import type { Turns } from "../../locks/turns.ts";
+import type { MetadataStore, NarinfoRow } from "../../metadata/metadata_store.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { NarinfoPrefetcher, PrefetchRequest } from "../prefetch/prefetch_ports.ts";
+import type { Demotions } from "../sources/demotions.ts";
 import {
   type FetchedNarinfo,
   fetchNarinfo,
@@ -12,8 +14,6 @@ import {
   storedNarinfo,
 } from "./fetch_narinfo.ts";
 import type { NegativeCache } from "./negative_cache.ts";
-import type { NarinfoPrefetcher, PrefetchRequest } from "./prefetch/prefetch_ports.ts";
-import type { Demotions } from "./sources/demotions.ts";
 
 /** How long other members wait for a database that is slow to take a narinfo. */
 const LANDING_MAX_MS = 2_000;

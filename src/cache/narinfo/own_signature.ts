@@ -1,8 +1,8 @@
-import type { NarinfoRow } from "../metadata/metadata_store.ts";
-import type { Narinfo } from "../nix/narinfo.ts";
-import { parseNarinfo } from "../nix/narinfo_parse.ts";
-import { type OwnSignature, signNarinfo } from "../nix/sign_narinfo.ts";
-import type { SecretKey } from "../nix/signature.ts";
+import type { NarinfoRow } from "../../metadata/metadata_store.ts";
+import type { Narinfo } from "../../nix/narinfo.ts";
+import { parseNarinfo } from "../../nix/narinfo_parse.ts";
+import { type OwnSignature, signNarinfo } from "../../nix/sign_narinfo.ts";
+import type { SecretKey } from "../../nix/signature.ts";
 
 /** Adds our signature beside the upstream's. */
 export interface Signer {

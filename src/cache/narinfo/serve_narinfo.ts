@@ -1,16 +1,16 @@
-import { messageOf } from "../base/failure.ts";
-import type { MetadataStore, NarinfoRow } from "../metadata/metadata_store.ts";
-import type { StorePathHash } from "../nix/store_path.ts";
-import type { Logger } from "../telemetry/logger.ts";
-import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
-import type { CacheResult } from "./nar/nar_answer.ts";
+import { messageOf } from "../../base/failure.ts";
+import type { MetadataStore, NarinfoRow } from "../../metadata/metadata_store.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { OutageLog } from "../../telemetry/outage_log.ts";
+import { OUTAGES } from "../../telemetry/outages.ts";
+import type { CacheResult } from "../nar/nar_answer.ts";
+import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "../prefetch/prefetch_ports.ts";
+import type { Demotions } from "../sources/demotions.ts";
+import type { Touches } from "../touches.ts";
 import type { NarinfoFetches, NarinfoRequest } from "./narinfo_fetches.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";
-import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "./prefetch/prefetch_ports.ts";
-import type { Demotions } from "./sources/demotions.ts";
-import type { Touches } from "./touches.ts";
 
 /** `text` is `undefined` for an absent narinfo. */
 export interface NarinfoAnswer {

@@ -1,6 +1,6 @@
-import { nameInNarinfo } from "../nix/narinfo_name.ts";
+import { nameInNarinfo } from "../../nix/narinfo_name.ts";
+import type { StorePathNames } from "../store_path_names.ts";
 import type { NarinfoFetchesDeps } from "./narinfo_fetches.ts";
-import type { StorePathNames } from "./store_path_names.ts";
 
 type Rows = NarinfoFetchesDeps["metadata"];
 

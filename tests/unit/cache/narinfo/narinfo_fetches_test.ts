@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { NegativeCache } from "../../../src/cache/negative_cache.ts";
-import { NarinfoFetches } from "../../../src/cache/narinfo_fetches.ts";
-import { createSigner } from "../../../src/cache/own_signature.ts";
-import { Demotions } from "../../../src/cache/sources/demotions.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
-import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
-import { hash } from "../../support/metadata_rows.ts";
+import { NegativeCache } from "../../../../src/cache/narinfo/negative_cache.ts";
+import { NarinfoFetches } from "../../../../src/cache/narinfo/narinfo_fetches.ts";
+import { createSigner } from "../../../../src/cache/narinfo/own_signature.ts";
+import { Demotions } from "../../../../src/cache/sources/demotions.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { MemoryMetadataStore } from "../../../support/memory_metadata_store.ts";
+import { hash } from "../../../support/metadata_rows.ts";
 
 Deno.test("narinfo: another member has its turn once the database has the row", async () => {
   const landing = Promise.withResolvers<void>();
