@@ -1,4 +1,4 @@
-import { allInFlight } from "../cache/download/download_progress.ts";
+import { allInFlight } from "../cache/fetch/transfer_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { namedLog } from "../cache/named_log.ts";

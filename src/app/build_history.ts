@@ -1,4 +1,4 @@
-import type { InFlight } from "../cache/download/download_progress.ts";
+import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import { type Counters, History } from "../history/history.ts";
 import type { Space } from "../space/space.ts";
 import type { Metrics } from "../telemetry/metrics.ts";

@@ -1,6 +1,6 @@
 import pLimit from "p-limit";
 import denoJson from "../../deno.json" with { type: "json" };
-import type { InFlight } from "../cache/download/download_progress.ts";
+import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import type { Downloads } from "../cache/download/downloads.ts";
 import { Explainer } from "../cache/explain/explainer.ts";
 import type { PathRecord } from "../cache/nar/path_record.ts";

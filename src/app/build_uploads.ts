@@ -1,5 +1,5 @@
 import { MemoryAllowance } from "../base/memory_allowance.ts";
-import type { InFlight } from "../cache/download/download_progress.ts";
+import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import { documentBytesMax } from "../cache/documents/document_bytes.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";

@@ -3,7 +3,7 @@ import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import { Download, type DownloadOrigin, ELSEWHERE, NotKept } from "./download.ts";
-import { type DownloadProgress, type InFlight, progressOf } from "./download_progress.ts";
+import { type InFlight, progressOf, type TransferProgress } from "../fetch/transfer_progress.ts";
 import { GrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
@@ -120,8 +120,8 @@ export class Downloads implements InFlight {
   }
 
   /** The progress of at most `countMax` downloads, the oldest first. */
-  progress(countMax: number): readonly DownloadProgress[] {
-    const shown: DownloadProgress[] = [];
+  progress(countMax: number): readonly TransferProgress[] {
+    const shown: TransferProgress[] = [];
     for (const download of this.#inFlight.values()) {
       if (shown.length >= countMax) break;
       const progress = progressOf(download);

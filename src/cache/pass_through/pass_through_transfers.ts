@@ -1,7 +1,7 @@
-import type { NarName } from "../../nix/nar_name.ts";
 import { ClientAddresses } from "../../base/client_addresses.ts";
-import { type DownloadProgress, type InFlight, progressOf } from "../download/download_progress.ts";
+import type { NarName } from "../../nix/nar_name.ts";
 import { knownFileSize } from "../fetch/download_state.ts";
+import { type InFlight, progressOf, type TransferProgress } from "../fetch/transfer_progress.ts";
 import type { ClientSink } from "./client_sink.ts";
 
 /** One NAR file in flight to one client. */
@@ -33,7 +33,7 @@ export class PassThroughTransfers implements InFlight {
     return this.#entries.size;
   }
 
-  progress(countMax: number): readonly DownloadProgress[] {
+  progress(countMax: number): readonly TransferProgress[] {
     return this.#entries.values()
       .map((entry) => {
         const { state, rate } = entry.sink() ?? OPENING;

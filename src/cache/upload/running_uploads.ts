@@ -1,7 +1,7 @@
+import { ClientAddresses } from "../../base/client_addresses.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import { ClientAddresses } from "../../base/client_addresses.ts";
-import type { DownloadProgress, InFlight } from "../download/download_progress.ts";
+import type { InFlight, TransferProgress } from "../fetch/transfer_progress.ts";
 
 export interface RunningUploadParts {
   readonly narName: NarName;
@@ -21,7 +21,7 @@ export interface RunningUpload extends Disposable {
 /** The NAR uploads in flight. */
 export class RunningUploads implements InFlight {
   readonly #nowMs: () => number;
-  readonly #progress = new Set<() => DownloadProgress>();
+  readonly #progress = new Set<() => TransferProgress>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -31,7 +31,7 @@ export class RunningUploads implements InFlight {
     return this.#progress.size;
   }
 
-  progress(countMax: number): readonly DownloadProgress[] {
+  progress(countMax: number): readonly TransferProgress[] {
     return this.#progress.values().take(countMax).map((progress) => progress()).toArray();
   }
 
@@ -43,7 +43,7 @@ export class RunningUploads implements InFlight {
     const rate = new RecentRate(this.#nowMs);
     rate.note(0);
     let receivedBytes = 0;
-    let state: DownloadProgress["state"] = "receiving";
+    let state: TransferProgress["state"] = "receiving";
     const progress = () => ({
       ...{ ...file, state, receivedBytes, startedAtMs },
       bytesPerSecond: state === "receiving" ? rate.bytesPerSecond : undefined,

@@ -1,4 +1,4 @@
-import type { DownloadProgress, InFlight } from "../../cache/download/download_progress.ts";
+import type { InFlight, TransferProgress } from "../../cache/fetch/transfer_progress.ts";
 import type { VerificationBacklog } from "../../cache/download/downloads.ts";
 import type { HistoryReader } from "../../history/history.ts";
 import type { NarName } from "../../nix/nar_name.ts";
@@ -199,7 +199,7 @@ async function transferStats(
   inFlight: InFlight,
 ): Promise<TransfersStats> {
   const { count } = inFlight;
-  const show = async (one: DownloadProgress): Promise<TransferStats> => ({
+  const show = async (one: TransferProgress): Promise<TransferStats> => ({
     nar: one.narName,
     name: await nameOf(one.narName) ?? null,
     state: one.state,
@@ -219,7 +219,7 @@ function backlogStats({ files, bytes, oldestMs }: VerificationBacklog): BacklogS
 }
 
 /** `null` if the speed or the size is unknown, and while nothing arrives. */
-function secondsLeft({ receivedBytes, fileSize, bytesPerSecond }: DownloadProgress): number | null {
+function secondsLeft({ receivedBytes, fileSize, bytesPerSecond }: TransferProgress): number | null {
   if (!bytesPerSecond || fileSize === undefined) return null;
   return Math.ceil(Math.max(0, fileSize - receivedBytes) / bytesPerSecond);
 }

@@ -1,10 +1,10 @@
+import type { ClientAddresses, ListedClients } from "../../base/client_addresses.ts";
 import type { RecentRate } from "../../base/recent_rate.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import type { ListedClients } from "../../base/client_addresses.ts";
-import type { Download } from "./download.ts";
+import type { DownloadState } from "./download_state.ts";
 
 /** The progress of one NAR file in flight. */
-export interface DownloadProgress {
+export interface TransferProgress {
   readonly narName: NarName;
   readonly state: "opening" | "receiving" | "verifying";
   /** Bytes of the file on disk, or received for a pass-through or from an upload. */
@@ -17,11 +17,20 @@ export interface DownloadProgress {
   readonly clients: ListedClients;
 }
 
+/** A download, or a pass-through. */
+interface TransferFacts extends Pick<TransferProgress, "fileSize" | "startedAtMs"> {
+  readonly name: NarName;
+  readonly state: DownloadState;
+  readonly clients: Pick<ClientAddresses, "listed">;
+  /** `undefined` before the first source. */
+  readonly rate: RecentRate | undefined;
+}
+
 /** NAR files in flight. */
 export interface InFlight {
   readonly count: number;
   /** The progress of at most `countMax` files, the oldest first. */
-  progress(countMax: number): readonly DownloadProgress[];
+  progress(countMax: number): readonly TransferProgress[];
 }
 
 /** The files in flight of several places together. */
@@ -37,12 +46,10 @@ export function allInFlight(places: readonly InFlight[]): InFlight {
   };
 }
 
-/** `undefined` for a download that has failed. */
+/** `undefined` for a transfer that has failed. */
 export function progressOf(
-  { name: narName, state: now, fileSize, startedAtMs, clients, rate }:
-    & Pick<Download, "name" | "state" | "fileSize" | "startedAtMs" | "clients">
-    & { readonly rate: RecentRate | undefined },
-): DownloadProgress | undefined {
+  { name: narName, state: now, fileSize, startedAtMs, clients, rate }: TransferFacts,
+): TransferProgress | undefined {
   const bytesPerSecond = now.state === "receiving" ? rate?.bytesPerSecond : undefined;
   const common = { narName, fileSize, bytesPerSecond, startedAtMs, clients: clients.listed() };
   switch (now.state) {
