@@ -39,7 +39,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
     return observedFetcher(inner, { metrics, tracer, isUpstream });
   };
   const passThrough = {
-    attempts: { ...attempts, candidates: { ...candidates, holders: sources } },
+    attempts: { ...attempts, candidates: { ...candidates, members: sources } },
     sinks: sinks(sources),
     ...{ transfers, verifier, tracer, isUpstream },
   };
@@ -50,7 +50,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
     nars: new NarServer({
       ...{ kept, downloads, passThrough, watchers },
       memberDownloads: turns && new MemberDownloads({
-        ...{ holders: sources, downloads, here, passThrough },
+        ...{ members: sources, downloads, here, passThrough },
         sinks: (own) => sinks(sources.with(own)),
       }),
       debuginfoNars: new DebuginfoNarServer({

@@ -1,7 +1,7 @@
 import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { OpenSource } from "../cache/fetch/sink_fetcher.ts";
-import { type NarHolders, OWN_COPY_URL } from "../cache/sources/nar_candidates.ts";
+import { type MemberNarSources, OWN_COPY_URL } from "../cache/sources/nar_candidates.ts";
 import type { NarHolder, Turns } from "../locks/turns.ts";
 import type { NarSource } from "../metadata/metadata_store.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
@@ -21,7 +21,7 @@ const FOLDER = "nar/";
 type Source = OpenSource & Pick<NarBodySource, "statNar">;
 
 export interface MemberSourcesDeps {
-  readonly turns: Pick<Turns, "holderOf" | "gone">;
+  readonly turns: Pick<Turns, "holderOf" | "stopped">;
   readonly upstreams: ReadonlyMap<string, NarBodySource>;
   readonly client: Deno.HttpClient;
   /** Settings of requests to members, without a URL. */
@@ -32,7 +32,7 @@ export interface MemberSourcesDeps {
 }
 
 /** The sources of NARs: upstreams, and members that download them now. */
-export class MemberSources implements NarHolders {
+export class MemberSources implements MemberNarSources {
   readonly #deps: MemberSourcesDeps;
   readonly #members = lruOf<string, Source>({ countMax: MEMBERS_MAX });
 
@@ -59,7 +59,7 @@ export class MemberSources implements NarHolders {
 
   /** Frees the lock of a stopped member. If that member goes on, it goes on without the lock. */
   async stopped(nar: NarName, { upstream: url }: NarSource): Promise<void> {
-    await this.#deps.turns.gone(nar, { url });
+    await this.#deps.turns.stopped(nar, { url });
   }
 
   /** The same sources, and `own` as this member's copy. */
@@ -74,9 +74,9 @@ export class MemberSources implements NarHolders {
       client,
       trace: { ...trace, headers: () => ({ ...trace.headers(), [MEMBER_HEADER]: member }) },
     });
-    const gone = async (location: string) => {
+    const stopped = async (location: string) => {
       const nar = parseNarName(location.slice(FOLDER.length));
-      if (nar !== undefined) await turns.gone(nar, holder);
+      if (nar !== undefined) await turns.stopped(nar, holder);
     };
     return {
       idleTimeoutMs: settings.idleTimeoutMs,
@@ -88,10 +88,10 @@ export class MemberSources implements NarHolders {
       async openNar(location, request) {
         try {
           const body = await source.openNar(location, { ...request, isFinal: true });
-          if (body === undefined) await gone(location);
+          if (body === undefined) await stopped(location);
           return body;
         } catch (error) {
-          if (error instanceof NoAnswer && error.reason === "unreachable") await gone(location);
+          if (error instanceof NoAnswer && error.reason === "unreachable") await stopped(location);
           throw error;
         }
       },

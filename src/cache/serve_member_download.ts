@@ -7,10 +7,10 @@ import type { NarAnswer } from "./nar/nar_answer.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
 import { OwnCopy } from "./pass_through/own_copy.ts";
 import type { MemberNarServer } from "./serve_member.ts";
-import { type NarHolders, OWN_COPY_URL } from "./sources/nar_candidates.ts";
+import { type MemberNarSources, OWN_COPY_URL } from "./sources/nar_candidates.ts";
 
 export interface MemberDownloadsDeps {
-  readonly holders: NarHolders;
+  readonly members: MemberNarSources;
   readonly downloads: Pick<Downloads, "join">;
   /** Answers from the files of this member. */
   readonly here: Pick<MemberNarServer, "open">;
@@ -32,18 +32,18 @@ export class MemberDownloads {
 
   /** `undefined` where no other member downloads the file. */
   async open(nar: NarRecord, requester: Requester): Promise<NarAnswer | undefined> {
-    const { holders, passThrough, sinks } = this.#deps;
-    const holder = await holders.sourceOf(nar.name);
+    const { members, passThrough, sinks } = this.#deps;
+    const holder = await members.sourceOf(nar.name);
     if (holder === undefined) return undefined;
     const own = new OwnCopy(async (signal) => {
       // It stopped, or is late: its machine may be gone.
-      await holders.stopped(nar.name, holder);
+      await members.stopped(nar.name, holder);
       // It answered after all, or the client left.
       if (signal.aborted) return undefined;
       return await this.#openOwn(nar, requester);
     });
     const { attempts } = passThrough;
-    const candidates = { ...attempts.candidates, holders: downloadedBy(holder, holders) };
+    const candidates = { ...attempts.candidates, members: downloadedBy(holder, members) };
     const remote = { ...passThrough, sinks: sinks(own), attempts: { ...attempts, candidates } };
     return await openPassThrough(remote, nar, requester);
   }
@@ -61,13 +61,13 @@ export class MemberDownloads {
 }
 
 /** The holder, then this member, then the member that took over from the holder. */
-function downloadedBy(holder: NarSource, holders: NarHolders): NarHolders {
+function downloadedBy(holder: NarSource, members: MemberNarSources): MemberNarSources {
   return {
     sourceOf: () => Promise.resolve(holder),
-    stopped: (nar, stopped) => holders.stopped(nar, stopped),
+    stopped: (nar, stopped) => members.stopped(nar, stopped),
     async *after(nar) {
       yield { upstream: OWN_COPY_URL, location: nar };
-      const next = await holders.sourceOf(nar);
+      const next = await members.sourceOf(nar);
       if (next !== undefined && next.upstream !== holder.upstream) yield next;
     },
   };

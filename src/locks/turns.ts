@@ -19,8 +19,8 @@ export interface Turns {
   repair(): Promise<Turn>;
   /** The other member that downloads the file now. */
   holderOf(nar: NarName): Promise<NarHolder | undefined>;
-  /** Call it when the holder there does not have the file, or is not there. */
-  gone(nar: NarName, holder: NarHolder): Promise<void>;
+  /** Call it when `holder` does not send the file, or cannot be reached: frees its lock. */
+  stopped(nar: NarName, holder: NarHolder): Promise<void>;
 }
 
 const ownTurn = () => Promise.resolve(OWN_TURN);
@@ -32,7 +32,7 @@ export const NO_OTHER_MEMBERS: Turns = {
   eviction: ownTurn,
   repair: ownTurn,
   holderOf: () => Promise.resolve(undefined),
-  gone: () => Promise.resolve(),
+  stopped: () => Promise.resolve(),
 };
 
 /** The life of a narinfo's lock, after its holder's death. Upstreams answer within seconds. */
@@ -91,7 +91,7 @@ export class MemberTurns implements Turns {
     return url === undefined ? undefined : { url };
   }
 
-  async gone(nar: NarName, { url }: NarHolder): Promise<void> {
+  async stopped(nar: NarName, { url }: NarHolder): Promise<void> {
     const holder = await this.#deps.leases.otherHolder(this.#narJob(nar));
     if (holder?.url === url) await this.#deps.leases.free(this.#narJob(nar), holder);
   }

@@ -12,7 +12,7 @@ export type NarCandidates = AsyncGenerator<NarSource, void>;
 export const OWN_COPY_URL = "larder://this-member";
 
 /** The members that download NARs now. */
-export interface NarHolders {
+export interface MemberNarSources {
   /** The one that downloads this file, as a source of it. Never rejects. */
   sourceOf(nar: NarName): Promise<NarSource | undefined>;
   /** Call it when `holder` does not send the file, or stopped. Never rejects. */
@@ -28,7 +28,7 @@ export interface NarCandidatesDeps {
   /** Finds the name of a NAR's store path, for the log lines that follow. Never rejects. */
   readonly nameOf?: (narName: NarName) => string | Promise<string | undefined>;
   /** Default: there are no other members. */
-  readonly holders?: NarHolders;
+  readonly members?: MemberNarSources;
 }
 
 /**
@@ -38,15 +38,15 @@ export interface NarCandidatesDeps {
  * costs requests.
  */
 export async function* narCandidates(
-  { metadata, pool, demotions, nameOf, holders }: NarCandidatesDeps,
+  { metadata, pool, demotions, nameOf, members }: NarCandidatesDeps,
   nar: NarRow,
   requestId: string,
 ): NarCandidates {
   await nameOf?.(nar.name);
-  const holder = await holders?.sourceOf(nar.name);
+  const holder = await members?.sourceOf(nar.name);
   if (holder !== undefined) {
     yield holder;
-    yield* holders?.after?.(nar.name) ?? [];
+    yield* members?.after?.(nar.name) ?? [];
   }
   const order = pool.order();
   const known = (await metadata.sourcesOf(nar.name))
