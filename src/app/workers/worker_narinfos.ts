@@ -8,9 +8,9 @@ import type {
   NarinfoWatch,
 } from "../../upstream/http/narinfo_fetcher.ts";
 import type { NarinfoReading } from "../../upstream/upstream.ts";
-import { CrowdedTurns } from "./crowded_turns.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromNarinfoWorker, NarinfoWorkerOrder, ToNarinfoWorker } from "./messages.ts";
+import { NarinfoCrowd } from "./narinfo_crowd.ts";
 import { Outbox } from "./outbox.ts";
 import { SilenceWatch } from "./silence_watch.ts";
 import { WorkerLife } from "./worker_life.ts";
@@ -74,10 +74,10 @@ export class WorkerNarinfos implements Disposable {
   /** Fetches from the upstream of that URL. `own` does so on this thread, for lone narinfos too. */
   over(upstream: string, own: NarinfoFetcher): NarinfoFetcher {
     // Of each upstream alone: one narinfo of several upstreams is no crowd.
-    const turns = new CrowdedTurns();
+    const crowd = new NarinfoCrowd();
     return {
       fetch: async (order, watch) => {
-        const isTaken = await turns.joined() && this.#life.takes();
+        const isTaken = await crowd.joined() && this.#life.takes();
         const reading = isTaken ? await this.#ask(upstream, order, watch) : undefined;
         return reading ?? await own.fetch(order, watch);
       },

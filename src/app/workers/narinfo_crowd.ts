@@ -1,14 +1,14 @@
-/** Narinfos in one turn of the event loop that show that this thread has enough to do. */
-const CROWD_MIN = 2;
+/** Narinfos in one turn of the event loop that make a crowd: this thread has enough to do. */
+const NARINFOS_MIN = 2;
 
-/** Time after such a turn in which the next narinfos count as crowded, too. */
+/** Time after a crowd in which the next narinfos belong to it, too. */
 const CROWDED_MS = 20;
 
 /**
- * The rule which narinfos a Worker takes: those that come in crowds. Their messages are joined.
- * A lone one costs more in a Worker than here, and its client waits longer.
+ * Detects bursts of narinfo requests. A Worker takes those in a crowd, and their messages are
+ * joined. A lone one costs more in a Worker than here, and its client waits longer.
  */
-export class CrowdedTurns {
+export class NarinfoCrowd {
   #count = 0;
   #turn: Promise<boolean> | undefined;
   #crowdedAtMs = -Infinity;
@@ -22,7 +22,7 @@ export class CrowdedTurns {
 
   #end(): boolean {
     const nowMs = performance.now();
-    if (this.#count >= CROWD_MIN) this.#crowdedAtMs = nowMs;
+    if (this.#count >= NARINFOS_MIN) this.#crowdedAtMs = nowMs;
     this.#count = 0;
     this.#turn = undefined;
     return nowMs - this.#crowdedAtMs < CROWDED_MS;
