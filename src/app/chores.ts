@@ -1,15 +1,13 @@
 import { messageOf } from "../base/failure.ts";
 import { MetadataRetention } from "../cache/metadata_retention.ts";
 import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
+import { BEAT_EVERY_MS } from "../space/recover.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FreeSpaceDeps, sampleFreeSpace } from "./free_space.ts";
 import type { App } from "./build_app.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import type { Stores } from "./stores.ts";
-
-/** A member is dead after six heartbeats that did not come; after two, if its process has ended. */
-const BEAT_EVERY_MS = 5_000;
 
 /** Delay of the search for dead members: their remains go within a minute of their death. */
 const SETTLE_EVERY_MS = 10_000;

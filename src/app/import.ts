@@ -10,15 +10,13 @@ import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { ActiveReads } from "../space/active_reads.ts";
 import { assembleSpace } from "../space/assemble_space.ts";
+import { BEAT_EVERY_MS } from "../space/recover.ts";
 import type { Space } from "../space/space.ts";
 import { SILENT } from "../telemetry/logger.ts";
 import { prepareFolders, storePlaces } from "./folders.ts";
 import { presentKey } from "./own_key.ts";
 import { openStores, type Stores } from "./stores.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
-
-/** A member of the storage writes a heartbeat this often, and hears of the others' writes. */
-const BEAT_EVERY_MS = 5_000;
 
 export interface ImportOrder {
   readonly handling: Handling;
@@ -42,6 +40,7 @@ export async function importInto(
   await using space = await openSpace(settings, stores, reads);
   using _beats = repeated(BEAT_EVERY_MS, async () => {
     await space.beat();
+    // Reads the writes of other members.
     await space.refresh();
   });
   const threads = settings["cache.verify-threads"];

@@ -1,9 +1,7 @@
 import { isOfHost, type MemberId } from "../base/member_id.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
+import { BEAT_EVERY_MS } from "../space/recover.ts";
 import type { Logger } from "../telemetry/logger.ts";
-
-/** Silence is measured from this member's own last heartbeat, which may be as old as this. */
-const BEAT_EVERY_MS = 5_000;
 
 export interface SharedFileWatchDeps {
   readonly ledger: Pick<SpaceLedger, "members">;
@@ -33,7 +31,8 @@ export class SharedFileWatch {
     if (this.#hasWarned) return;
     const { ledger, member, hostname, nowMs, log } = this.#deps;
     const members = await ledger.members(member);
-    // A heartbeat from before the start may be of one that has died.
+    // A heartbeat from before the start may be of one that has died. Silence is measured from this
+    // member's own last heartbeat.
     const lately = nowMs() - this.#startedAtMs - BEAT_EVERY_MS;
     const other = members.find(({ id, silentMs }) => silentMs < lately && !isOfHost(hostname, id));
     if (other === undefined) return;

@@ -9,7 +9,10 @@ import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
 
-/** The silence after which a member is dead. It writes a heartbeat far more often. */
+/** The time between two heartbeats of a member. */
+export const BEAT_EVERY_MS = 5_000;
+
+/** The silence after which a member is dead: six heartbeats did not come. */
 const DEAD_AFTER_MS = 30_000;
 
 /** The same for one whose process is not there: it may run in a container of the same host name. */
