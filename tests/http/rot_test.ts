@@ -3,11 +3,11 @@ import type { Bytes } from "../../src/base/bytes.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { RecordedNarStore } from "../support/recorded_nar_store.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { NARS_ELSEWHERE } from "../support/shared_servers.ts";
 import { STAYS } from "../support/staying_client.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
-import { WatchedNarStore } from "../support/watched_nar_store.ts";
 import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
 
 /** No answer is late here, however busy the machine is. */
@@ -54,7 +54,7 @@ rotTest("rot: a file of a former process is hashed if it changed since", async (
 
 rotTest("rot: a file with its seal is not read again by the next process", async () => {
   await using scene = await Scene.open(large);
-  const nars = new WatchedNarStore(scene.cache.nars);
+  const nars = new RecordedNarStore(scene.cache.nars);
   await using next = await scene.nextProcess({ nars });
   const answer = await next.get(scene.url, { range: "bytes=5000000-5000009" });
   assert.equal((await answer.bytes()).length, 10);
@@ -66,7 +66,7 @@ rotTest("rot: a file without a seal is hashed once, by one process of many", asy
   await scene.touch();
   const size = (await scene.right()).length;
   for (const reads of [[[0, size], [0, 10]], [[0, 10]]]) {
-    const nars = new WatchedNarStore(scene.cache.nars);
+    const nars = new RecordedNarStore(scene.cache.nars);
     await using next = await scene.nextProcess({ nars });
     await (await next.get(scene.url, { range: "bytes=0-9" })).bytes();
     assert.deepEqual(nars.reads, reads);

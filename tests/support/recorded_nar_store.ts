@@ -1,8 +1,8 @@
 import type { StoredName } from "../../src/nix/stored_name.ts";
 import type { ListOptions, NarStore, OpenOptions, StoredNar } from "../../src/storage/nar_store.ts";
 
-/** A NAR store that notes which parts of its files are read. */
-export class WatchedNarStore implements NarStore {
+/** A NAR store that records which parts of its files are read. */
+export class RecordedNarStore implements NarStore {
   readonly reads: (readonly [start: number, end: number])[] = [];
   readonly #inner: NarStore;
 
