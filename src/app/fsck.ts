@@ -27,5 +27,5 @@ export async function fsckStorage(
   const sweeper = new Sweeper({ metadata, nars, owner: OWNER, log: SILENT });
   const repairer = new Repairer({ stores: { metadata, nars }, sweeper, owner: OWNER, log: SILENT });
   const { signal } = new AbortController();
-  return await fsck({ metadata, nars, repairer, sweeper, signal }, order, watcher);
+  return await fsck({ metadata, nars, repairer, signal }, order, watcher);
 }

@@ -11,7 +11,6 @@ import type {
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
-import type { Sweeper } from "../../space/sweeper.ts";
 import type { ListedNar, NarStore, StoredNar } from "../../storage/nar_store.ts";
 import { checkFile, checkNar, Mismatch } from "../verify/check_nar.ts";
 import { measureBytes } from "../verify/measure_nar.ts";
@@ -22,8 +21,7 @@ import type { Repairer } from "./repairer.ts";
 export interface FsckDeps {
   readonly metadata: MetadataStore & DamageFinder;
   readonly nars: NarStore;
-  readonly repairer: Pick<Repairer, "repair">;
-  readonly sweeper: Pick<Sweeper, "markAndSweep">;
+  readonly repairer: Pick<Repairer, "repair" | "removeWrong">;
   /** Ends the check with its reason. */
   readonly signal: AbortSignal;
 }
@@ -145,7 +143,7 @@ async function checkAgain(
 }
 
 async function checkContent(
-  { metadata, nars, sweeper, signal }: FsckDeps,
+  { metadata, nars, repairer, signal }: FsckDeps,
   row: KeptNar,
   { repair }: FsckOrder,
   watcher: FsckWatcher,
@@ -157,7 +155,7 @@ async function checkContent(
     if (record?.kept?.at !== at || stored === undefined) return;
     const detail = await wrongContent(record, row, stored);
     if (detail === undefined) return;
-    if (repair) await sweeper.markAndSweep(row);
+    if (repair) await repairer.removeWrong(row);
     watcher.problem({ kind: "content", nar, at, detail, mended: repair });
   } catch (error) {
     // An unreadable file may be right: it stays.

@@ -1,3 +1,4 @@
+import type { KeptFile } from "../../metadata/metadata_store.ts";
 import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
 import type { OpenOptions } from "../../storage/nar_store.ts";
@@ -12,7 +13,7 @@ export interface RepairerDeps {
   readonly log: Logger;
 }
 
-/** Repairs differences between rows and files, after a second check of each. */
+/** Removes stored files that are wrong, and repairs differences between rows and files. */
 export class Repairer {
   readonly #deps: RepairerDeps;
 
@@ -20,7 +21,12 @@ export class Repairer {
     this.#deps = deps;
   }
 
-  /** Resolves to the count of repairs. */
+  /** Removes a file whose content is wrong: the next request fetches it again. */
+  async removeWrong(kept: KeptFile): Promise<void> {
+    await this.#deps.sweeper.markAndSweep(kept);
+  }
+
+  /** Checks each difference again, and repairs it. Resolves to the count of repairs. */
   async repair(
     { lost, stray }: Pick<ShardComparison, "lost" | "stray">,
     options: OpenOptions,

@@ -61,7 +61,7 @@ class Scene implements AsyncDisposable {
     const sweeper = new Sweeper({ ...stores, owner: "fsck", log });
     const repairer = new Repairer({ stores, sweeper, owner: "fsck", log });
     const problems: FsckProblem[] = [];
-    await fsck({ ...stores, ...STAYS, repairer, sweeper }, { verifyContent: false, repair }, {
+    await fsck({ ...stores, ...STAYS, repairer }, { verifyContent: false, repair }, {
       problem: (problem) => void problems.push(problem),
       progress: () => undefined,
     });
