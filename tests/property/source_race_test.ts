@@ -111,9 +111,8 @@ Deno.test("race: a source that answers while this process stands still is not la
     next: () => Promise.resolve(sources[asked.length]),
     ask(source) {
       asked.push(source.upstream);
-      return { source, answered: answer.promise, cancel() {} };
+      return { source, answered: answer.promise };
     },
-    putBack() {},
     hedgeAfterMs: HEDGE_AFTER_MS,
   });
   await time.settled();

@@ -157,8 +157,8 @@ export class NarAttempts {
     const taken = Promise.withResolvers<boolean>();
     const handled = this.#try(source, () => taken.resolve(true))
       .finally(() => taken.resolve(false));
-    // The target ends the other requests by itself.
-    return { source, answered: taken.promise, handled, cancel() {} };
+    // Without `cancel`: the target ends the other requests by itself.
+    return { source, answered: taken.promise, handled };
   }
 
   async #try(source: NarSource, answered: () => void): Promise<void> {

@@ -6,16 +6,16 @@ export interface SourceAttempt {
   readonly source: NarSource;
   /** True as soon as it answers with the file; false when it will not. Never rejects. */
   readonly answered: Promise<boolean>;
-  /** Ends the request: another source was quicker. */
-  cancel(): void;
+  /** Ends the request: another source was quicker. Default: the request goes on. */
+  cancel?(): void;
 }
 
 export interface SourceRace<Racer extends SourceAttempt> {
   /** The source to ask next; `undefined`: none is left. */
   readonly next: () => Promise<NarSource | undefined>;
   readonly ask: (source: NarSource) => Racer;
-  /** Called with each source whose request was ended. */
-  readonly putBack: (source: NarSource) => void;
+  /** Called with each source that lost the race. Default: it is dropped. */
+  readonly putBack?: (source: NarSource) => void;
   /** How long one source has the request alone. */
   readonly hedgeAfterMs: number;
 }
@@ -38,8 +38,8 @@ export function firstToAnswer<Racer extends SourceAttempt>(
     hedging?.[Symbol.dispose]();
     if (winner !== undefined) waiting.delete(winner);
     for (const loser of waiting) {
-      loser.cancel();
-      putBack(loser.source);
+      loser.cancel?.();
+      putBack?.(loser.source);
     }
     resolve(winner);
   }
@@ -58,7 +58,7 @@ export function firstToAnswer<Racer extends SourceAttempt>(
     if (source === undefined) {
       hasMore = false;
       if (waiting.size === 0 && !isOver) finish();
-    } else if (isOver) putBack(source);
+    } else if (isOver) putBack?.(source);
     else begin(ask(source));
   }
 

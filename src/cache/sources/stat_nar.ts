@@ -30,7 +30,6 @@ export async function statNar(
   const first = await firstToAnswer({
     next: async () => (await sources.next()).value ?? undefined,
     ask: (source) => ask(source, narSources),
-    putBack() {},
     hedgeAfterMs,
   });
   const found = await first?.found;
