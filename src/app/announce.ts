@@ -2,7 +2,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { Settings } from "../config/options.ts";
 import type { SecretKey } from "../nix/signature.ts";
 import type { LineSink, Logger } from "../telemetry/logger.ts";
-import type { UpstreamLook } from "../upstream/upstream_pool.ts";
+import type { StartProbe } from "../upstream/upstream_pool.ts";
 import { showBanner } from "./banner.ts";
 import { keyFileOf, warnOfOpenKeys } from "./key_files.ts";
 import { warnOfMembers } from "./member_warnings.ts";
@@ -16,13 +16,13 @@ export interface Start {
   readonly secretKey: SecretKey | undefined;
   /** Sink of the log's lines. */
   readonly output: LineSink;
-  readonly looks: Promise<readonly UpstreamLook[]>;
+  readonly probes: Promise<readonly StartProbe[]>;
   /** The address, and the folder of the files. */
   readonly place: { readonly url: string; readonly storage: string };
 }
 
 /** Logs where larder listens, and warns of risky settings. */
-export function announce({ settings, log, secretKey, output, looks, place }: Start): void {
+export function announce({ settings, log, secretKey, output, probes, place }: Start): void {
   const { version } = denoJson;
   const bucket = settings["cache.storage-s3-bucket"];
   const shown = bucket === undefined ? place : { ...place, storage: `s3://${bucket}` };
@@ -49,7 +49,7 @@ export function announce({ settings, log, secretKey, output, looks, place }: Sta
   // Printed last, so that no log line parts the banner from the marks of the upstreams.
   if (settings["log-format"] === "pretty") {
     const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
-    void showBanner(output, looks, { ...shown, publicKeys: keys.map(({ text }) => text) });
+    void showBanner(output, probes, { ...shown, publicKeys: keys.map(({ text }) => text) });
   }
 }
 

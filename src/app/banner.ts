@@ -4,7 +4,7 @@ import { visible } from "../base/visible.ts";
 import { clientSettings } from "../nix/client_settings.ts";
 import type { LineSink } from "../telemetry/logger.ts";
 import { paint, type Paints } from "../telemetry/pretty/paint.ts";
-import type { UpstreamLook } from "../upstream/upstream_pool.ts";
+import type { StartProbe } from "../upstream/upstream_pool.ts";
 import { hasColors } from "./log_format.ts";
 
 export interface BannerFacts {
@@ -16,18 +16,18 @@ export interface BannerFacts {
 }
 
 /** How long the banner waits for upstreams. A slow one gets its mark later. */
-const LOOKS_WAIT_MS = 500;
+const PROBES_WAIT_MS = 500;
 
 /** Writes a banner into a log for people: the address, a client's lines, the upstreams. */
 export async function showBanner(
   sink: LineSink,
-  looks: Promise<readonly UpstreamLook[]>,
+  probes: Promise<readonly StartProbe[]>,
   facts: BannerFacts,
 ): Promise<void> {
   const paints = paint(hasColors());
-  const soon = await within(looks, LOOKS_WAIT_MS);
+  const soon = await within(probes, PROBES_WAIT_MS);
   sink.write(listening(facts, paints) + upstreamMarks(soon ?? [], paints));
-  if (soon === undefined) sink.write(upstreamMarks(await looks, paints));
+  if (soon === undefined) sink.write(upstreamMarks(await probes, paints));
 }
 
 /** The listener's address, and the settings that a client needs for it. */
@@ -45,10 +45,10 @@ export function listening(facts: BannerFacts, { strong, faint }: Paints): string
 
 /** Marks of upstreams: whether each answers. They differ in their shapes, too. */
 function upstreamMarks(
-  looks: readonly UpstreamLook[],
+  probes: readonly StartProbe[],
   { info, error: bad }: Paints,
 ): string {
-  return looks.map(({ url, error }) => {
+  return probes.map(({ url, error }) => {
     const mark = error === undefined ? info("✓") : bad("✗");
     return `  ${mark} ${visible(url)} ${error === undefined ? "answers" : "does not answer"}\n`;
   }).join("");

@@ -36,7 +36,7 @@ import type { GcOrder } from "../space/gc_event.ts";
 import { gcEvents } from "../space/gc_events.ts";
 import type { Space } from "../space/space.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
-import type { UpstreamLook } from "../upstream/upstream_pool.ts";
+import type { StartProbe } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 import { buildDocuments } from "./build_documents.ts";
 import { buildHistory } from "./build_history.ts";
@@ -54,8 +54,8 @@ import { WorkerVerifier } from "./workers/worker_verifier.ts";
 export interface App extends AsyncDisposable {
   /** Answers one request; never rejects. */
   readonly pipeline: RequestPipeline;
-  /** Finds out in the background which upstreams are there. */
-  lookAtUpstreams(): Promise<readonly UpstreamLook[]>;
+  /** Finds out in the background which upstreams answer. */
+  probeUpstreams(): Promise<readonly StartProbe[]>;
   /** Starts the Workers of NARs ahead of the first one, which would wait for them. */
   prepareWorkers(): void;
   /** Makes `/readyz` answer 503. Call it as the shutdown begins. */
@@ -125,7 +125,7 @@ export function buildApp(given: AppParts): App {
   return {
     pipeline: pipelineOf(parts, routes),
     ...{ space, history, disk, reads, touches: cache.touches },
-    lookAtUpstreams: () => cache.pool.start(),
+    probeUpstreams: () => cache.pool.start(),
     prepareWorkers: () => cache.prepareWorkers(),
     stopping() {
       ready = false;

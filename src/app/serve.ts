@@ -95,7 +95,7 @@ export async function serve(settings: Settings): Promise<number> {
     using service = serviceManager({ variable, folder: folders.storage, log });
     service.ready(`serving on ${listener.url}`);
     announce({
-      ...{ settings, log, secretKey, output: queue, looks: app.lookAtUpstreams() },
+      ...{ settings, log, secretKey, output: queue, probes: app.probeUpstreams() },
       place: { url: listener.url, storage: folders.storage },
     });
     await using _chores = startChores({

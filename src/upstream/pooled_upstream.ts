@@ -25,7 +25,7 @@ export class PooledUpstream implements Disposable {
   #askAgainAtMs = -Infinity;
   #reaching: Promise<boolean> | undefined;
   readonly #watch: HealthWatch;
-  #lookTimer: ReturnType<typeof setTimeout> | undefined;
+  #probeTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(source: QueuedNarinfoSource, watch: HealthWatch) {
     this.source = source;
@@ -94,7 +94,7 @@ export class PooledUpstream implements Disposable {
    * Asks before any client does. A timeout makes the upstream down. A refused connection does not:
    * it costs no time, and the upstream may start a moment later. Resolves to the error, if any.
    */
-  async lookAtStart(): Promise<unknown> {
+  async probeAtStart(): Promise<unknown> {
     const error = await this.#ask();
     if (this.#ended.signal.aborted) return undefined;
     if (reasonOf(error) === "timeout") this.#note("timeout", FAILURES_MAX);
@@ -104,7 +104,7 @@ export class PooledUpstream implements Disposable {
   [Symbol.dispose](): void {
     this.#ended.abort();
     this.#monitor[Symbol.dispose]();
-    clearTimeout(this.#lookTimer);
+    clearTimeout(this.#probeTimer);
   }
 
   #note(reason: NoAnswerReason | undefined, failures: number, error?: unknown): void {
@@ -114,8 +114,8 @@ export class PooledUpstream implements Disposable {
     this.#watch.noted(looksUp(this.health), error);
     // Without requests only this finds out that it is back. A down one is probed anyway.
     if (reason !== undefined) {
-      this.#lookTimer ??= setTimeout(() => {
-        this.#lookTimer = undefined;
+      this.#probeTimer ??= setTimeout(() => {
+        this.#probeTimer = undefined;
         if (this.health.state === "failing") this.#ask();
       }, ASK_AGAIN_MS);
     }

@@ -20,7 +20,7 @@ export interface UpstreamStatus {
 }
 
 /** Result of the first request to an upstream. */
-export interface UpstreamLook {
+export interface StartProbe {
   readonly url: string;
   /** Why it is of no use now; `undefined` if it answered as a binary cache. */
   readonly error: unknown;
@@ -219,11 +219,11 @@ export class UpstreamPool implements Disposable {
    * Finds out which upstreams are down, before a client waits for one. Never rejects;
    * empty if the pool is disposed of meanwhile.
    */
-  async start(): Promise<readonly UpstreamLook[]> {
-    const looks = await Promise.all(this.#upstreams.map(async (upstream) => {
-      return { url: upstream.source.url, error: await upstream.lookAtStart() };
+  async start(): Promise<readonly StartProbe[]> {
+    const probes = await Promise.all(this.#upstreams.map(async (upstream) => {
+      return { url: upstream.source.url, error: await upstream.probeAtStart() };
     }));
-    return this.#isOver ? [] : looks;
+    return this.#isOver ? [] : probes;
   }
 
   [Symbol.dispose](): void {

@@ -11,8 +11,8 @@ export type UpstreamState = "up" | "down" | "nars" | typeof UNUSABLE[number];
 /** Nobody may ask it again for hours: an older error says nothing of the present. */
 export const ERROR_FOR_MS = 60_000;
 
-/** Known facts of an upstream: its health and its last answers. */
-export interface UpstreamSigns {
+/** The evidence of the state of an upstream: its health, and its last answers. */
+export interface UpstreamEvidence {
   readonly isUp: boolean;
   /** The last answer to a narinfo request, and to a NAR request. */
   readonly last: PlainFacts<LastAnswer> | undefined;
@@ -20,14 +20,14 @@ export interface UpstreamSigns {
   readonly lastError: PlainFacts<Pick<LastError, "reason" | "request" | "atMs">> | undefined;
 }
 
-/** Another version of larder may tell other words. */
+/** Another version of larder may use other words. */
 type PlainFacts<Facts> = {
   readonly [Name in keyof Facts]: Facts[Name] extends number ? number : string;
 };
 
 /** The state of an upstream, which the log, the page and `larder status` show. */
-export function upstreamState(signs: UpstreamSigns, nowMs: number): UpstreamState {
-  const { isUp, last, lastNar, lastError } = signs;
+export function upstreamState(evidence: UpstreamEvidence, nowMs: number): UpstreamState {
+  const { isUp, last, lastNar, lastError } = evidence;
   if (!isUp) return "down";
   const isPresent = ({ atMs }: { readonly atMs: number }) => nowMs - atMs < ERROR_FOR_MS;
   // Before the first narinfo request, a probe may have found the cause.

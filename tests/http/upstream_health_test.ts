@@ -30,7 +30,7 @@ timedTest("health: an upstream silent from the start is known before a client as
   await using silent = await fakeUpstream(stored);
   silent.onRequest = () => new Promise<undefined>(() => {});
   await using cache = await TestCache.open({ upstreams: [silent], timeoutMs: 200 });
-  cache.lookAtUpstreams();
+  cache.probeUpstreams();
   await eventually("it is down", () => isLogged(cache, "upstream is down"));
   const startedAtMs = performance.now();
   for (const { storePathHash } of others) {
@@ -48,7 +48,7 @@ Deno.test("health: an upstream that is off at the start is a warning that names 
   odd.onRequest = () => Promise.resolve(new Response("StoreDir: /gnu/store\n"));
   await using cache = await TestCache.open({ upstreams: [off, odd, well], timeoutMs: 3_000 });
 
-  cache.lookAtUpstreams();
+  cache.probeUpstreams();
   await eventually("both are told of", () => cache.logged("warn").length === 2);
 
   const told = new Map(cache.logged("warn").map((line) => [line["upstream"], line]));
@@ -68,7 +68,7 @@ Deno.test("health: a failure at the start is the upstream's last error in /stats
   ill.onRequest = () => Promise.resolve(new Response("", { status: 500 }));
   await using cache = await TestCache.open({ upstreams: [off, odd, ill], timeoutMs: 3_000 });
 
-  cache.lookAtUpstreams();
+  cache.probeUpstreams();
   await eventually("all are told of", () => cache.logged("warn").length === 3);
 
   const { upstreams, verdict, problems } = await readStats(await cache.get("/stats"));

@@ -60,7 +60,7 @@ timedTest("return: a NAR whose only source was silent is served after its return
 timedTest("return: one that answers no older probe is used within two seconds", async () => {
   await using upstream = await fakeUpstream(stored);
   await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 4_000 });
-  cache.lookAtUpstreams();
+  cache.probeUpstreams();
   upstream.onRequest = () => new Promise<undefined>(() => {});
   await Promise.all(OTHERS.map((path) => cache.get(path)));
   await eventually("it is down", () => isDown(upstream, cache));
@@ -77,7 +77,7 @@ timedTest("return: requests that find every upstream vanished share their probes
   await using upstream = await fakeUpstream(stored);
   const timeoutMs = 1_500;
   await using cache = await TestCache.open({ upstreams: [hole.url, upstream], timeoutMs });
-  cache.lookAtUpstreams();
+  cache.probeUpstreams();
   await upstream.vanish();
   for (const path of OTHERS) await cache.get(path);
   await eventually("both are down", () => cache.log.filter(saysDown).length === 2);

@@ -23,7 +23,7 @@ const slowly = () =>
 timedTest("unproven: with a black hole alone an unknown path is soon 404", async () => {
   using hole = await BlackHole.open();
   await using cache = await TestCache.open({ upstreams: [hole.url], timeoutMs: TIMEOUT_MS });
-  cache.lookAtUpstreams();
+  cache.probeUpstreams();
   for (const path of [PATH, PATH, ...PATHS]) {
     const { status, source, tookMs } = await ask(cache, path);
     // Not remembered.
@@ -36,7 +36,7 @@ Deno.test("unproven: a slow upstream is found by the first request", async () =>
   await using slow = await fakeUpstream(stored);
   slow.onRequest = slowly;
   await using cache = await TestCache.open({ upstreams: [slow], timeoutMs: TIMEOUT_MS });
-  cache.lookAtUpstreams();
+  cache.probeUpstreams();
   assert.equal((await ask(cache, PATH)).status, 200);
   assert.equal((await ask(cache, PATH)).source, "HIT");
   assert.equal(slow.count(/\.narinfo$/), 1);

@@ -227,8 +227,8 @@ export class TestCache implements AsyncDisposable {
   }
 
   /** Does as the server when it starts. */
-  lookAtUpstreams(): void {
-    this.#app.lookAtUpstreams();
+  probeUpstreams(): void {
+    this.#app.probeUpstreams();
   }
 
   /** Resolves when no download is running: every file that larder keeps is then kept. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { showBanner } from "../../../src/app/banner.ts";
-import type { UpstreamLook } from "../../../src/upstream/upstream_pool.ts";
+import type { StartProbe } from "../../../src/upstream/upstream_pool.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
 const FACTS = { url: "http://larder:8501", storage: "/data", publicKeys: ["larder:key"] };
@@ -18,7 +18,7 @@ Deno.test("banner: upstreams that answer soon have their marks in the same piece
 Deno.test("banner: the address does not wait long for a slow upstream", async () => {
   using time = new PlayedTime();
   const written: string[] = [];
-  const { promise, resolve } = Promise.withResolvers<readonly UpstreamLook[]>();
+  const { promise, resolve } = Promise.withResolvers<readonly StartProbe[]>();
   const sink = { write: (line: string) => void written.push(line) };
   const shown = showBanner(sink, promise, FACTS);
   await time.advance(500);
