@@ -13,7 +13,7 @@ export interface ServiceManagerDeps {
 
 /** The service manager that started this process: systemd, or another with its protocol. */
 export interface ServiceManager extends Disposable {
-  /** larder answers. From here on the watchdog hears of it, if it is on. */
+  /** larder answers requests. From here on it sends messages to the watchdog, if that is on. */
   ready(status: string): void;
   /** larder ends within this time. */
   stopping(withinMs: number): void;

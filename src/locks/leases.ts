@@ -39,7 +39,7 @@ export interface LeasesDeps {
 }
 
 /** How often the log has a line of level info while another member evicts. */
-const LRU_TELL_EVERY_MS = 10_000;
+const LRU_LOG_EVERY_MS = 10_000;
 
 /** Hints for a download of another member that takes longer than this one may wait. */
 const STREAM_HINT = "give each member --cache-advertise-url, so that others read from it meanwhile";
@@ -56,7 +56,7 @@ interface LeaseCall {
 export class Leases {
   readonly #deps: LeasesDeps;
   readonly #outage;
-  #lruToldAtMs = -Infinity;
+  #lruLoggedAtMs = -Infinity;
 
   constructor(deps: LeasesDeps) {
     this.#deps = deps;
@@ -179,9 +179,9 @@ export class Leases {
     if (job.lockType === "lru") {
       const nowMs = performance.now();
       // A member that needs room asks several times a second.
-      const isNews = nowMs >= this.#lruToldAtMs + LRU_TELL_EVERY_MS;
+      const isNews = nowMs >= this.#lruLoggedAtMs + LRU_LOG_EVERY_MS;
       log[isNews ? "info" : "debug"]("another instance is running LRU", factsOf(call));
-      if (isNews) this.#lruToldAtMs = nowMs;
+      if (isNews) this.#lruLoggedAtMs = nowMs;
     }
     if (!job.lockType.startsWith("download:")) return HELD_BY_OTHER;
     const hint = job.lockType === "download:nar" ? STREAM_HINT : HELD_HINT;

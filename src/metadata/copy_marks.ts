@@ -1,4 +1,4 @@
-/** Tells a database that is only a copy of another from one that a larder uses. */
+/** Marks that distinguish a copy of a database from one that a larder uses. */
 export interface CopyMarks {
   /** Name of the original; `undefined` once a larder has opened the database for its own use. */
   originalName(): Promise<string | undefined>;

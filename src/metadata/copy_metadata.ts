@@ -24,7 +24,7 @@ const PROTECTED_AT_ONCE = 500;
 export interface CopyDeps {
   readonly from: MetadataStore & RowLister;
   readonly to: MetadataStore & RowLister;
-  /** Asked before each page. Throws unless `to` is a copy alone, and nobody uses it. */
+  /** Called before each page. Throws unless `to` is a copy alone, and nobody uses it. */
   readonly confirm: () => Promise<void>;
 }
 

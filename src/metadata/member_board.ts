@@ -18,7 +18,7 @@ export const REPORT_KEPT_MS = 15 * 60_000;
 /** Further members are not listed. */
 export const REPORTS_MAX = 64;
 
-/** The board on which members tell each other how they do, and the clock beside it. */
+/** The reports of all members on their state, and the clock beside them. */
 export interface MemberBoard {
   /** Replaces the member's report. Resolves to all reports, its own first, then the newest. */
   report(member: MemberId, status: string): Promise<readonly MemberReport[]>;

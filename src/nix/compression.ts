@@ -21,7 +21,7 @@ const MAGICS: readonly (readonly [Compression, readonly number[]])[] = [
   ["bzip2", [0x42, 0x5a, 0x68]],
 ];
 
-/** The bytes of a file that tell its compression. */
+/** The leading bytes of a file that show its compression. */
 export const MAGIC_BYTES = 5;
 
 /** The compression of a file that begins so: "none" if no compressor writes that. */

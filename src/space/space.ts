@@ -67,7 +67,7 @@ export class Space implements AsyncDisposable {
     await this.#accounts.observe();
   }
 
-  /** Tells the other members that this one lives, and gives back unused bytes. Never throws. */
+  /** Writes this member's heartbeat, and gives back unused bytes. Never throws. */
   async beat(): Promise<void> {
     await this.#accounts.beat();
   }

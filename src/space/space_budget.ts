@@ -9,7 +9,7 @@ export interface Reservation extends Disposable {
   kept(): void;
 }
 
-/** The bytes of the storage as the database told them last. */
+/** The bytes of the storage as the database last reported them. */
 export interface SeenBytes {
   readonly usedBytes: number;
   /** The part of the used bytes whose files are being removed. */

@@ -259,7 +259,7 @@ for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
   for (const message of Object.keys(begins)) BEGUN_BY.set(message, { ...ended, gravity });
 }
 
-/** Events that are one problem: the later ones tell the outcome of the first. */
+/** Events that are one problem: the later ones report the outcome of the first. */
 const NAR_EVENTS = ["download broke off", "nar not fetched", "nar download given up"];
 
 /** The first event, which the message ends; `undefined` for any other message. */

@@ -24,7 +24,7 @@ export interface UpstreamProbe {
     | { readonly kind: "trusted"; readonly keyName: string }
     | { readonly kind: "untrusted" | "failed"; readonly reason: string }
     | undefined;
-  /** How far this clock is ahead of the upstream's; `undefined`: it did not tell. */
+  /** How far this clock is ahead of the upstream's; `undefined`: it sent no `Date`. */
   readonly clockLeadMs: number | undefined;
   /** The longest wait for an answer that larder accepts. */
   readonly headerTimeoutMs: number;

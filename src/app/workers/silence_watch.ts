@@ -22,8 +22,8 @@ export class SilenceWatch implements Disposable {
     this.#jobs--;
   }
 
-  /** A message came. */
-  heard(): void {
+  /** Call it when a message of the Worker came. */
+  received(): void {
     this.#hasBeenSilent = false;
   }
 

@@ -16,7 +16,7 @@ export class WorkerLife implements Disposable {
   readonly #lost: (error: string) => void;
   readonly #own = new OwnNarinfos();
   #state: "off" | "starting" | "up" | "over" = "off";
-  /** The job of all pings to one Worker: it hears of its death, too. */
+  /** The job of all pings to one Worker. It gets the message of the Worker's death, too. */
   #pings = 0;
   #limit: Countdown | undefined;
 

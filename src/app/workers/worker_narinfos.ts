@@ -102,7 +102,7 @@ export class WorkerNarinfos implements Disposable {
     let status: number | undefined;
     let isOver = false;
     const id = worker.open((message) => {
-      this.#silence.heard();
+      this.#silence.received();
       switch (message.type) {
         case "busy":
           return busy();

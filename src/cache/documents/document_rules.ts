@@ -38,7 +38,7 @@ const PARSED_BYTES_MAX = 512 * 1024;
 
 const WHITE_SPACE = " \t\r\n";
 
-/** False for anything but one JSON object, as far as both ends tell. */
+/** False for anything but one JSON object, as far as both ends show. */
 export function looksLikeObject(bytes: Uint8Array): boolean {
   if (bytes.length > PARSED_BYTES_MAX) {
     return endOf(bytes, 0, 1) === "{" && endOf(bytes, -1, -1) === "}";

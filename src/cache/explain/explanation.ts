@@ -1,4 +1,4 @@
-/** Why a request for a store path is a hit or a miss, as `/explain` tells it. */
+/** Why a request for a store path is a hit or a miss, as `/explain` answers. */
 export interface Explanation {
   readonly hash: string;
   /** Name behind the hash in the store path: as stored, from an upstream, or as requested. */

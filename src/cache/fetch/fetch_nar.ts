@@ -152,7 +152,7 @@ function take(
   if (fresh.length > 0) return sink.write(fresh);
 }
 
-/** Reading ends here: a hash tells whether the file is right, whatever follows. */
+/** Reading ends here: a hash shows whether the file is right, whatever follows. */
 function wantedEnd({ fileSize = Infinity, order }: NarSink): number {
   return order.anySource ? fileSize : Infinity;
 }

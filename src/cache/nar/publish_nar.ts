@@ -44,7 +44,7 @@ export async function publishNar(
   }
 }
 
-/** Never throws: the caller has an error to tell. */
+/** Never throws: the caller has an error to report. */
 async function takeBack(
   { nars, metadata, owner }: PublishNarDeps,
   at: StoredName,

@@ -13,7 +13,7 @@ const EXPANSION_MAX = 1_000;
 /** Any file may hold so much: an empty disk image, say. */
 const NAR_BYTES_MIN = 2 ** 30;
 
-/** The steps in which the verification hears of the file. */
+/** The steps in which the verification gets the file's size. */
 const STEP_BYTES = 1 << 20;
 
 export interface FileToMeasure {
@@ -36,7 +36,7 @@ export class FileMeasure implements Disposable {
   readonly #verifier: Pick<NarVerifier, "start">;
   readonly #file: FileToMeasure;
   #verification: Verification | undefined;
-  #toldBytes = 0;
+  #reportedBytes = 0;
 
   constructor(verifier: Pick<NarVerifier, "start">, file: FileToMeasure) {
     this.#verifier = verifier;
@@ -47,8 +47,8 @@ export class FileMeasure implements Disposable {
   }
 
   grown(fileSize: number): void {
-    if (fileSize - this.#toldBytes < STEP_BYTES) return;
-    this.#toldBytes = fileSize;
+    if (fileSize - this.#reportedBytes < STEP_BYTES) return;
+    this.#reportedBytes = fileSize;
     this.#verification?.grown(fileSize, false);
   }
 

@@ -5,8 +5,8 @@ import type { ServerClient } from "./server_client.ts";
 const URL_REGEXP = /^https?:\/\/[\w.:[\]\/~%+-]{1,200}$/;
 
 /**
- * The upstreams whose signatures the server does not trust. Empty if the server does not tell: it
- * is another program, an older larder, or wants another token.
+ * The upstreams whose signatures the server does not trust. Empty if the server does not list them:
+ * it is another program, an older larder, or wants another token.
  */
 export async function untrustedUpstreams(
   client: Pick<ServerClient, "request">,

@@ -90,7 +90,7 @@ function transferLine(one: ServerJson): string {
   return `${name.padEnd(NAME_COLUMNS)}  ${[...part, ...facts, clients].join(", ")}`;
 }
 
-/** An older server may tell none. */
+/** An older server may send none. */
 function stateOf(one: ServerJson): TransferStats["state"] {
   const state = one.at("state").text;
   return state === "opening" || state === "verifying" ? state : "receiving";

@@ -38,9 +38,9 @@ export class RedisLease implements Lease {
   }
 
   async #renew(): Promise<void> {
-    const askedAtMs = performance.now();
+    const calledAtMs = performance.now();
     try {
-      if (await this.#parts.renew()) this.#renewedAtMs = askedAtMs;
+      if (await this.#parts.renew()) this.#renewedAtMs = calledAtMs;
       else this.#lose();
     } catch {
       // Redis may answer again in time.

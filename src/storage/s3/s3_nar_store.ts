@@ -47,7 +47,7 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
   }
 
   async remove(at: StoredName): Promise<boolean> {
-    // A removal alone does not tell whether there was an object.
+    // The answer to a removal does not say whether there was an object.
     const wasPresent = await this.#find(at) !== undefined;
     const { client, bucket } = this.#s3;
     try {

@@ -70,7 +70,7 @@ export class HttpNarSource implements NarBodySource {
       // After a whole timeout another request would time out, too.
       if (error instanceof NoAnswer || signal?.aborted) throw error;
     }
-    // Some caches answer only GET, or tell a size only there; its body is not read.
+    // Some caches answer only GET, or send a size only there; its body is not read.
     return await stat("GET");
   }
 
