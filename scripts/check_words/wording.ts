@@ -10,7 +10,7 @@ const PARAPHRASES: readonly (readonly [paraphrase: RegExp, better: string])[] = 
   [/\bunder way\b/i, "running, or in flight"],
   [/\bkept away\b/i, "refused"],
   [/\basked for\b/i, "requested"],
-  [/\btold of\b/i, "called with"],
+  [/\btold\b/i, "sent, reported, or called with"],
   [/\blooked at\b/i, "checked, or read"],
   [/\bthe way of an?\b/i, "the actor"],
   [/\b(?:whom|whoever|somebody)\b/i, "the actor"],

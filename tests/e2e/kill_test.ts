@@ -30,7 +30,7 @@ interface Point {
   readonly after?: "kept" | "verified" | "either";
   /** Whether the client may have all of it by then. */
   readonly mayBeWhole?: boolean;
-  /** In the words of the table of faults; the others are not told there. */
+  /** In the words of the table of faults, which omits the others. */
   readonly told?: string;
 }
 

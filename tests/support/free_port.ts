@@ -2,7 +2,7 @@
 const PORT_MIN = 12_000;
 const PORT_MAX = 30_000;
 
-/** A port of 127.0.0.1 that nobody listens on now, for a program that must be told one. */
+/** A port of 127.0.0.1 that nobody listens on now, for a program that needs one. */
 export function freePort(): number {
   for (;;) {
     const port = PORT_MIN + Math.floor(Math.random() * (PORT_MAX - PORT_MIN));

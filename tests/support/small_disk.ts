@@ -22,7 +22,7 @@ export class SmallDisk implements Disposable {
   readonly #stored = new Set<number | null>();
   readonly #observe: (bytes: number) => void;
 
-  /** `observe` is told how much is there each time that something has grown. */
+  /** `observe` is called with the bytes that are there each time that something has grown. */
   constructor(observe: (bytes: number) => void) {
     this.#observe = observe;
     Deno.mkdirSync(this.temp);

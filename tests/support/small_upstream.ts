@@ -87,7 +87,7 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
     return { measure: measure(), grown() {}, [Symbol.dispose]() {} };
   }
 
-  /** The file hash has told already. */
+  /** Never resolves: the file hash decides before. */
   passThrough() {
     const measure = new Promise<never>(() => undefined);
     return { measure, write: () => Promise.resolve(), end() {}, [Symbol.dispose]() {} };

@@ -59,8 +59,8 @@ export function makeStoreObject(options: StoreObjectOptions): StoreObject {
 }
 
 /**
- * Objects in which each one refers to the one before it: `chain(3)` is c → b → a, told from
- * the leaf up. The last one's closure is all of them.
+ * Objects in which each one refers to the one before it: `chain(3)` is c → b → a, listed
+ * from the leaf up. The last one's closure is all of them.
  */
 export function chain(length: number, seed = 0): readonly StoreObject[] {
   const objects: StoreObject[] = [];

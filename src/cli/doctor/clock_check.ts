@@ -30,7 +30,7 @@ export function checkClock(facts: ClockFacts): readonly Finding[] {
   const leastMs = clockLeadMs.toSorted((one, other) => Math.abs(one) - Math.abs(other))[0];
   if (leastMs === undefined) {
     findings.push(
-      notChecked("no upstream told the time", "compare it with NTP, such as timedatectl"),
+      notChecked("no upstream sent the time", "compare it with NTP, such as timedatectl"),
     );
   } else {
     const amountMs = Math.abs(leastMs);

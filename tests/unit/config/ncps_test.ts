@@ -68,7 +68,7 @@ const SAME: Readonly<Record<string, readonly [keyof typeof OPTIONS, string]>> = 
   "--cache-lock-allow-degraded-mode": ["cache.lock-allow-degraded-mode", "true"],
 };
 
-/** The ways to give a setting, with the name that is to be told in each. */
+/** The ways to give a setting, with the name that its problem has in each. */
 function waysOf(
   { flag, variable, key }: NcpsSetting,
   value: string,

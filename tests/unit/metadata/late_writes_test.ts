@@ -102,7 +102,7 @@ Deno.test("LateWrites: large narinfos fill it sooner, and landed ones make room"
   assert.ok(scene.late.narinfo(b));
 });
 
-/** A database that takes nothing until it is told to. */
+/** A database that takes nothing until the test lets it. */
 class Scene {
   readonly log: { readonly level: string; readonly msg: string }[] = [];
   readonly landed: (readonly UpstreamChange[])[] = [];
