@@ -6,6 +6,8 @@ import { newStoredName } from "../../src/nix/stored_name.ts";
 import type { NarStore } from "../../src/storage/nar_store.ts";
 import { LocalMarks } from "../../src/storage/local/local_marks.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
+import { WatchedNarStore } from "../../src/storage/watched_nar_store.ts";
+import { SILENT } from "../../src/telemetry/logger.ts";
 import { eventually } from "../support/eventually.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
 import { STAYS } from "../support/staying_client.ts";
@@ -31,6 +33,15 @@ const harnesses: readonly Harness<NarStore>[] = [
       const limits = { fileBytesMax: 1_000, totalBytesMax: 10_000 };
       const dispose = () => Promise.resolve();
       const store = new HotNarStore(new MemoryNarStore(), limits);
+      return Promise.resolve(Object.assign(store, { [Symbol.asyncDispose]: dispose }));
+    },
+  },
+  {
+    name: "WatchedNarStore",
+    open: () => {
+      const inner = new MemoryNarStore();
+      const store = new WatchedNarStore(inner, { log: SILENT, nowMs: () => 0 });
+      const dispose = () => inner[Symbol.asyncDispose]();
       return Promise.resolve(Object.assign(store, { [Symbol.asyncDispose]: dispose }));
     },
   },
