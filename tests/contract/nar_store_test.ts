@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { tracedNars } from "../../src/app/traced_stores.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
@@ -10,6 +11,8 @@ import { WatchedNarStore } from "../../src/storage/watched_nar_store.ts";
 import { SILENT } from "../../src/telemetry/logger.ts";
 import { eventually } from "../support/eventually.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
+import { RecordedNarStore } from "../support/recorded_nar_store.ts";
+import { RecordedSpans } from "../support/recorded_spans.ts";
 import { STAYS } from "../support/staying_client.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
@@ -18,36 +21,47 @@ import { storageMarksClauses } from "./storage_marks_contract.ts";
 
 const harnesses: readonly Harness<NarStore>[] = [
   { name: "MemoryNarStore", open: () => Promise.resolve(new MemoryNarStore()) },
-  {
-    name: "LocalNarStore",
-    open: () => {
-      const folder = tempFolder();
-      const store = new LocalNarStore(`${folder.path}/nar`);
-      const dispose = async () => folder[Symbol.dispose]();
-      return Promise.resolve(Object.assign(store, { [Symbol.asyncDispose]: dispose }));
-    },
-  },
+  { name: "LocalNarStore", open: () => overFiles((files) => files) },
   {
     name: "HotNarStore",
     open: () => {
       const limits = { fileBytesMax: 1_000, totalBytesMax: 10_000 };
-      const dispose = () => Promise.resolve();
-      const store = new HotNarStore(new MemoryNarStore(), limits);
-      return Promise.resolve(Object.assign(store, { [Symbol.asyncDispose]: dispose }));
+      return overFiles((files) => new HotNarStore(files, limits));
     },
   },
   {
     name: "WatchedNarStore",
-    open: () => {
-      const inner = new MemoryNarStore();
-      const store = new WatchedNarStore(inner, { log: SILENT, nowMs: () => 0 });
-      const dispose = () => inner[Symbol.asyncDispose]();
-      return Promise.resolve(Object.assign(store, { [Symbol.asyncDispose]: dispose }));
-    },
+    open: () => overFiles((files) => new WatchedNarStore(files, { log: SILENT, nowMs: () => 0 })),
   },
+  { name: "traced NarStore", open: () => overFiles(inTrace) },
+  { name: "RecordedNarStore", open: () => overFiles((files) => new RecordedNarStore(files)) },
 ];
 
 for (const harness of harnesses) checkContract(harness, narStoreClauses);
+
+/** A store over files, so that one that stays open is noticed. */
+async function overFiles(
+  wrap: (files: LocalNarStore) => NarStore,
+): Promise<NarStore & AsyncDisposable> {
+  const folder = tempFolder();
+  const store = wrap(new LocalNarStore(`${folder.path}/nar`));
+  return Object.assign(store, { [Symbol.asyncDispose]: async () => folder[Symbol.dispose]() });
+}
+
+/** A store with spans for reads, too, all of whose calls belong to one sampled request. */
+function inTrace(inner: NarStore): NarStore {
+  const { tracer } = new RecordedSpans();
+  const request = tracer.request("GET", "/nar/{name}", new Headers());
+  assert.ok(request !== undefined);
+  const { run } = request;
+  const store = tracedNars(inner, "s3", tracer);
+  return {
+    open: (at, options) => run(() => store.open(at, options)),
+    put: (at, path) => run(() => store.put(at, path)),
+    remove: (at) => run(() => store.remove(at)),
+    list: (prefix, options) => run(() => store.list(prefix, options)),
+  };
+}
 
 checkContract({
   name: "LocalMarks",
