@@ -212,6 +212,13 @@ export const narStoreClauses: Clauses<NarStore> = {
     assert.equal(await store.remove(at), false);
     assert.equal(await store.open(at, STAYS), undefined);
   },
+
+  "an object that was read and then removed is absent": async (store) => {
+    await put(store, at, "x");
+    assert.equal((await (await opened(store, at)).bytes()).length, 1);
+    await store.remove(at);
+    assert.equal(await store.open(at, STAYS), undefined);
+  },
 };
 
 export async function put(store: NarStore, at: StoredName, text: string): Promise<Seal> {
