@@ -2,28 +2,19 @@ import assert from "node:assert/strict";
 import { openSigningKey, planSigningKey, presentKey } from "../../../src/app/own_key.ts";
 import type { Facts } from "../../../src/base/failure.ts";
 import { readSettings } from "../../../src/config/settings.ts";
-import type { KeyKeeper } from "../../../src/metadata/key_keeper.ts";
 import { generateSecretKey } from "../../../src/nix/signature.ts";
 import { inputsOf } from "../../support/config_inputs.ts";
+import { MemoryKeyKeeper } from "../../support/memory_key_keeper.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 const POSTGRES = "--cache-database-url=postgres://larder@d.example/larder";
 
-/** A database that several larders share. */
-class SharedKey implements KeyKeeper {
-  text: string | undefined;
-
-  signingKey() {
-    return Promise.resolve(this.text);
-  }
-
-  adoptSigningKey(text: string) {
-    return Promise.resolve(this.text ??= text);
-  }
-}
-
 /** The start of a larder: its key and its warnings. */
-async function started(storage: string, keys: SharedKey | undefined, ...args: readonly string[]) {
+async function started(
+  storage: string,
+  keys: MemoryKeyKeeper | undefined,
+  ...args: readonly string[]
+) {
   const database = keys === undefined ? [] : [POSTGRES];
   const all = [`--cache-storage-local=${storage}`, ...database, ...args];
   const { settings } = await readSettings(inputsOf({ args: all }));
@@ -39,7 +30,7 @@ async function started(storage: string, keys: SharedKey | undefined, ...args: re
 Deno.test("own key: the larders of one database share one, and write no file", async () => {
   using one = tempFolder();
   using other = tempFolder();
-  const keys = new SharedKey();
+  const keys = new MemoryKeyKeeper();
   const first = await started(one.path, keys);
   assert.deepEqual(await started(other.path, keys), { text: first.text, used: [] });
   assert.deepEqual([...Deno.readDirSync(one.path), ...Deno.readDirSync(other.path)], []);
@@ -49,7 +40,7 @@ Deno.test("own key: a storage that has a key file brings it into the database", 
   using storage = tempFolder();
   const { text } = generateSecretKey("clients-trust-it");
   Deno.writeTextFileSync(`${storage.path}/secret-key`, text, { mode: 0o600 });
-  const keys = new SharedKey();
+  const keys = new MemoryKeyKeeper();
   assert.deepEqual(await started(storage.path, keys), { text, used: [] });
   assert.equal(keys.text, text);
 });
@@ -57,7 +48,7 @@ Deno.test("own key: a storage that has a key file brings it into the database", 
 Deno.test("own key: the database wins over the file of a storage, and says so", async () => {
   using storage = tempFolder();
   await started(storage.path, undefined);
-  const keys = new SharedKey();
+  const keys = new MemoryKeyKeeper();
   keys.text = generateSecretKey("shared").text;
   assert.deepEqual(await started(storage.path, keys), { text: keys.text, used: ["database"] });
 });
@@ -67,7 +58,7 @@ Deno.test("own key: a file of the option wins over the database, and says so", a
   const path = `${storage.path}/key`;
   const { text } = generateSecretKey("of-a-file");
   Deno.writeTextFileSync(path, text, { mode: 0o600 });
-  const keys = new SharedKey();
+  const keys = new MemoryKeyKeeper();
   const option = `--cache-secret-key-path=${path}`;
   assert.deepEqual(await started(storage.path, keys, option), { text, used: [] });
   assert.equal(keys.text, undefined, "a file keeps the secret out of the database");
@@ -77,7 +68,7 @@ Deno.test("own key: a file of the option wins over the database, and says so", a
 
 Deno.test("own key: a database without a usable key ends the start", async () => {
   using storage = tempFolder();
-  const keys = new SharedKey();
+  const keys = new MemoryKeyKeeper();
   keys.text = "no key";
   await assert.rejects(started(storage.path, keys), /signing key in the database: .*it is not/);
 });
