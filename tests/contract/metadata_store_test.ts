@@ -3,6 +3,7 @@ import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { CopyMarks } from "../../src/metadata/copy_marks.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
+import type { RowLister } from "../../src/metadata/row_lister.ts";
 import type { StorageIdKeeper } from "../../src/metadata/storage_id_keeper.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
@@ -14,6 +15,7 @@ import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { historyKeeperClauses } from "./history_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
 import { nameFinderClauses } from "./name_finder_contract.ts";
+import { rowListerClauses } from "./row_lister_contract.ts";
 import { rowSweeperClauses } from "./row_sweeper_contract.ts";
 import { spaceKeeperClauses } from "./space_keeper_contract.ts";
 import { storageIdClauses } from "./storage_id_contract.ts";
@@ -24,7 +26,7 @@ const SILENT = createLogger("error", { write() {} });
 
 const postgres = PostgresServer.start();
 
-const databases: readonly Harness<MetadataStore & StorageIdKeeper & CopyMarks>[] = [
+const databases: readonly Harness<MetadataStore & StorageIdKeeper & CopyMarks & RowLister>[] = [
   {
     name: "SqliteMetadataStore",
     open: async () => new SqliteMetadataStore(await openDatabase(":memory:")),
@@ -59,3 +61,4 @@ for (const harness of harnesses) checkContract(harness, rowSweeperClauses);
 for (const harness of harnesses) checkContract(harness, historyKeeperClauses);
 for (const harness of databases) checkContract(harness, storageIdClauses);
 for (const harness of databases) checkContract(harness, copyMarksClauses);
+for (const harness of databases) checkContract(harness, rowListerClauses);
