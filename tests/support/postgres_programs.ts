@@ -4,11 +4,12 @@ import { programMissing } from "./program.ts";
 export const UNPRIVILEGED_ID = 65_534;
 
 const PROGRAMS = programFolder();
+const IS_ROOT = PROGRAMS !== undefined && isRoot();
 
 /** Why no PostgreSQL can run here; empty when it can. */
 export const postgresMissing = PROGRAMS === undefined
   ? "PostgreSQL is not installed (Debian: apt install postgresql)"
-  : isRoot()
+  : IS_ROOT
   ? programMissing("setpriv", "util-linux")
   : "";
 
@@ -34,7 +35,7 @@ export function runPostgres(program: string, args: readonly string[]): string {
   const id = `${UNPRIVILEGED_ID}`;
   const words = [`${PROGRAMS}/${program}`, ...args];
   const unprivileged = ["setpriv", `--reuid=${id}`, `--regid=${id}`, "--clear-groups", ...words];
-  const [command = "", ...rest] = isRoot() ? unprivileged : words;
+  const [command = "", ...rest] = IS_ROOT ? unprivileged : words;
   // A server would keep a pipe open.
   const stdout = program === "psql" ? "piped" : "null";
   const options = { args: rest, cwd: "/", stdin: "null", stdout, stderr: "piped" } as const;
@@ -44,14 +45,10 @@ export function runPostgres(program: string, args: readonly string[]): string {
   return stdout === "piped" ? text(ran.stdout) : "";
 }
 
-/** Known without `--allow-sys`, which a script that imports this file may lack. */
+/** Asks a program: a script that imports this file may lack `--allow-sys`. */
 function isRoot(): boolean {
-  try {
-    return Deno.statSync("/proc/self").uid === 0;
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-    return Deno.uid() === 0;
-  }
+  const { stdout } = new Deno.Command("id", { args: ["-u"] }).outputSync();
+  return new TextDecoder().decode(stdout).trim() === "0";
 }
 
 /** The newest release on this machine. */
