@@ -1,3 +1,4 @@
+import { tracedMetadata } from "../../src/app/traced_stores.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
@@ -9,6 +10,8 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { newPostgresStore, PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
+import { RecordedSpans } from "../support/recorded_spans.ts";
+import { withinRequest } from "../support/within_request.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { copyMarksClauses } from "./copy_marks_contract.ts";
 import { documentKeeperClauses } from "./document_keeper_contract.ts";
@@ -46,6 +49,14 @@ const harnesses: readonly Harness<MetadataStore>[] = [
       const inner = new SqliteMetadataStore(await openDatabase(":memory:"));
       const dispose = () => inner[Symbol.asyncDispose]();
       return Object.assign(new HotMetadataStore(inner, SILENT), { [Symbol.asyncDispose]: dispose });
+    },
+  },
+  {
+    name: "traced MetadataStore",
+    open: async () => {
+      const { tracer } = new RecordedSpans();
+      const inner = new SqliteMetadataStore(await openDatabase(":memory:"));
+      return withinRequest(tracedMetadata(inner, "sqlite", tracer), tracer);
     },
   },
   ...databases,

@@ -15,6 +15,7 @@ import { RecordedNarStore } from "../support/recorded_nar_store.ts";
 import { RecordedSpans } from "../support/recorded_spans.ts";
 import { STAYS } from "../support/staying_client.ts";
 import { tempFolder } from "../support/temp_folder.ts";
+import { withinRequest } from "../support/within_request.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { narStoreClauses, put } from "./nar_store_contract.ts";
 import { storageMarksClauses } from "./storage_marks_contract.ts";
@@ -48,19 +49,10 @@ async function overFiles(
   return Object.assign(store, { [Symbol.asyncDispose]: async () => folder[Symbol.dispose]() });
 }
 
-/** A store with spans for reads, too, all of whose calls belong to one sampled request. */
-function inTrace(inner: NarStore): NarStore {
+/** A store with spans for reads, too. */
+function inTrace(files: NarStore): NarStore {
   const { tracer } = new RecordedSpans();
-  const request = tracer.request("GET", "/nar/{name}", new Headers());
-  assert.ok(request !== undefined);
-  const { run } = request;
-  const store = tracedNars(inner, "s3", tracer);
-  return {
-    open: (at, options) => run(() => store.open(at, options)),
-    put: (at, path) => run(() => store.put(at, path)),
-    remove: (at) => run(() => store.remove(at)),
-    list: (prefix, options) => run(() => store.list(prefix, options)),
-  };
+  return withinRequest(tracedNars(files, "s3", tracer), tracer);
 }
 
 checkContract({
