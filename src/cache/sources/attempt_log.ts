@@ -4,7 +4,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { UpstreamReading } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
-import { readStatus } from "../../upstream/reading.ts";
+import { readStatus } from "../../upstream/read_narinfo.ts";
 import { BUSY_STATUSES } from "../../upstream/upstream_strain.ts";
 import type { PathRecord } from "../nar/path_record.ts";
 import type { Demotions } from "./demotions.ts";

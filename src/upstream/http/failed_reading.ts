@@ -1,5 +1,5 @@
 import { Failure, messageOf } from "../../base/failure.ts";
-import { readStatus } from "../reading.ts";
+import { readStatus } from "../read_narinfo.ts";
 import { type DocumentReading, NoAnswer } from "../upstream.ts";
 import { discard } from "./discard.ts";
 

@@ -1,6 +1,6 @@
 import { Failure } from "../../base/failure.ts";
 import { resolveLocation } from "../location.ts";
-import { readStatus } from "../reading.ts";
+import { readStatus } from "../read_narinfo.ts";
 import { type NarBody, type NarBodySource, type NarRequest, NoAnswer } from "../upstream.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";
 import { readRefusal } from "./failed_reading.ts";

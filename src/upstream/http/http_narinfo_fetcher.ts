@@ -1,7 +1,7 @@
 import type { SecretKey } from "../../nix/signature.ts";
 import { signNarinfo } from "../../nix/sign_narinfo.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
-import { readNarinfo } from "../reading.ts";
+import { readNarinfo } from "../read_narinfo.ts";
 import type { DocumentReading, NarinfoReading } from "../upstream.ts";
 import { failedReading } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";

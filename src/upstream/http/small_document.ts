@@ -1,5 +1,5 @@
 import { boundedText } from "../../base/bounded_text.ts";
-import { readStatus } from "../reading.ts";
+import { readStatus } from "../read_narinfo.ts";
 import type { DocumentReading } from "../upstream.ts";
 import { readRefusal } from "./failed_reading.ts";
 
