@@ -45,10 +45,15 @@ export function runPostgres(program: string, args: readonly string[]): string {
   return stdout === "piped" ? text(ran.stdout) : "";
 }
 
-/** Asks a program: a script that imports this file may lack `--allow-sys`. */
+/** Asks a program, if one is found: a script that imports this file may lack `--allow-sys`. */
 function isRoot(): boolean {
-  const { stdout } = new Deno.Command("id", { args: ["-u"] }).outputSync();
-  return new TextDecoder().decode(stdout).trim() === "0";
+  try {
+    const { stdout } = new Deno.Command("id", { args: ["-u"] }).outputSync();
+    return new TextDecoder().decode(stdout).trim() === "0";
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    return false;
+  }
 }
 
 /** The newest release on this machine. */
