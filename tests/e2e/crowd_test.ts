@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { alone } from "../support/alone.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { programMissing, testUnless } from "../support/program.ts";
@@ -42,12 +43,14 @@ Deno.test({
     }),
 });
 
-// More would use up the memory that the kernel gives all connections of this machine.
+// More would use up the memory that the kernel gives all connections of this machine. Two such
+// crowds at once do, too.
 const STALLED = 400;
 const STALLED_BYTES_MAX = 160 * 1024;
 const STALLED_MB_MAX = 300;
 
 Deno.test(`crowd: ${STALLED} more that take nothing hold 160 KiB each at most`, async () => {
+  using _alone = await alone("crowd");
   const object = makeStoreObject({ name: "large", size: 30_000_000 });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using larder = await startLarder({
