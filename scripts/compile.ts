@@ -11,6 +11,8 @@ const COMMIT_FILE = "dist/commit";
 /** Loaded by name, so the compiler does not find them. */
 const INCLUDED = [
   COMMIT_FILE,
+  "src/cli/commands.ts",
+  "src/cli/help.ts",
   "src/metadata/schema",
   "src/storage/s3/check_bucket.ts",
   "src/storage/s3/s3_access.ts",

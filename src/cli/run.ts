@@ -40,8 +40,20 @@ function isHelp(given: string): boolean {
 
 /** Loads the modules that `serve` does not need: a server would keep them in memory. */
 async function others() {
-  const [{ COMMANDS }, help] = await Promise.all([import("./commands.ts"), import("./help.ts")]);
+  const [{ COMMANDS }, help] = await Promise.all([commands(), helpTexts()]);
   return { COMMANDS, ...help };
+}
+
+// Deno parses what a literal import names, even where it never runs, and that delays the start of
+// `serve`. So these are loaded by name, and scripts/compile.ts includes both.
+const FOLDER = ".";
+
+function commands(): Promise<typeof import("./commands.ts")> {
+  return import(`${FOLDER}/commands.ts`);
+}
+
+function helpTexts(): Promise<typeof import("./help.ts")> {
+  return import(`${FOLDER}/help.ts`);
 }
 
 async function findCommand(given: string): Promise<Command | undefined> {
