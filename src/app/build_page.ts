@@ -6,7 +6,7 @@ import { Explainer } from "../cache/explain/explainer.ts";
 import type { PathRecord } from "../cache/nar/path_record.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
-import { Page } from "../http/page/page.ts";
+import type { Page } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";
 import { pageRoute } from "../http/routes/page.ts";
 import { explainRoute } from "../http/routes/explain.ts";
@@ -90,7 +90,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const stats = (query?: StatsQuery) => gatherStats(sources, query);
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
-  const page = new Page(readPageSource());
+  const page = loadedPage();
   const explainer = new Explainer({ metadata, negative, record, log });
   // One at a time: a rare name takes a look at every narinfo.
   const oneSearch = pLimit(1);
@@ -114,6 +114,14 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
       await pins[Symbol.asyncDispose]();
     },
   };
+}
+
+/** The page. Its modules load for its first visitor: most larders have none. */
+function loadedPage(): () => Promise<Page> {
+  const source = readPageSource();
+  let page: Promise<Page> | undefined;
+  const load = async () => new (await import("../http/page/page.ts")).Page(source);
+  return () => page ??= load();
 }
 
 function buildMembers(

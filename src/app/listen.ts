@@ -4,7 +4,7 @@ import { ProxiedListener } from "../http/proxy/proxied_listener.ts";
 import type { ProxyRange } from "../http/proxy/trusted_proxies.ts";
 import { HttpServer, type HttpServerDeps, type Incoming } from "../http/server/http_server.ts";
 import type { Place } from "../http/tls/relay_messages.ts";
-import { type TlsFiles, TlsListener } from "../http/tls/tls_listener.ts";
+import type { TlsFiles } from "../http/tls/tls_listener.ts";
 import { listenOnSocket, type SocketAccess } from "./unix_socket.ts";
 
 type Address = Settings["server.addr"];
@@ -77,6 +77,7 @@ export async function listen(parts: ListenParts): Promise<Listener> {
   }
 
   async function openTls(place: Place, files: TlsFiles): Promise<OpenListener> {
+    const { TlsListener } = await import("../http/tls/tls_listener.ts");
     const { log, nowMs } = parts.server;
     const relay = { proxyRanges: parts.proxyRanges };
     const opened = await TlsListener.open({ place, files, log, nowMs, server, relay });

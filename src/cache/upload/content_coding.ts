@@ -1,6 +1,5 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { Compression } from "../../nix/compression.ts";
-import { decoded } from "../verify/decoders.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
 /** Nix names its compressions as they are; HTTP has some of them. */
@@ -29,6 +28,8 @@ export async function decodedBody(
   { coding, bytesMax }: { readonly coding: Compression; readonly bytesMax: number },
 ): Promise<Bytes> {
   if (coding === "none") return bytes;
+  // Loaded here: this thread decodes nothing else.
+  const { decoded } = await import("../verify/decoders.ts");
   const pieces: Bytes[] = [];
   let byteLength = 0;
   try {

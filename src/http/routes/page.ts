@@ -10,7 +10,7 @@ import type { Route } from "./router.ts";
 import { statsJson, statsQueryIn } from "./stats.ts";
 
 export interface PageRouteDeps {
-  readonly page: Page;
+  readonly page: () => Promise<Page>;
   readonly stats: (query: StatsQuery) => Promise<Stats>;
   /** Explains or finds store paths. Never rejects. */
   readonly search: (query: string) => Promise<Found>;
@@ -39,8 +39,9 @@ export function pageRoute({ page, stats, search, publicKeys, usesTls }: PageRout
         const { searchParams } = new URL(request.url);
         const found = await search(searchParams.get("q") ?? "");
         const isWhole = searchParams.has("all");
-        const html = page.render({ url, publicKeys, stats: figures, found, isWhole });
-        const headers = { ...page.headers, vary };
+        const shown = await page();
+        const html = shown.render({ url, publicKeys, stats: figures, found, isWhole });
+        const headers = { ...shown.headers, vary };
         return textAnswer(html, head, { ...ok, type: "text/html; charset=utf-8", headers });
       },
     },
