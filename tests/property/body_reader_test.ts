@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { type ByteSource, DirectStream } from "../../src/base/direct_stream.ts";
 import { StreamSource } from "../../src/base/stream_source.ts";
 import { BodyReader } from "../../src/http/server/body_reader.ts";
+import { memorySource } from "../support/memory_source.ts";
 import { checkProperty } from "../support/property.ts";
 import type { Bytes } from "../../src/base/bytes.ts";
 
@@ -44,32 +45,9 @@ checkProperty(
   { runs: 200 },
 );
 
-Deno.test("direct stream: as a stream, it has each byte once", async () => {
-  for (const kind of ["memory", "pieces"] as const) {
-    const got = await new Response(streamOf(FILE, kind)).bytes();
-    assert.ok(Buffer.compare(got, FILE) === 0, `${kind}: ${got.length} bytes`);
-  }
-});
-
 /** A file in memory, or in pieces that do not fit the reader's buffer. */
 function streamOf(bytes: Bytes, kind: "memory" | "pieces"): DirectStream {
   return new DirectStream(kind === "memory" ? memorySource(bytes) : pieceSource(bytes), 1_000);
-}
-
-function memorySource(bytes: Bytes): ByteSource {
-  let at = 0;
-  return {
-    async read(lend): Promise<number> {
-      if (at === bytes.length) return 0;
-      const into = lend(bytes.length - at);
-      const piece = bytes.subarray(at, at + into.length);
-      into.set(piece);
-      at += piece.length;
-      return piece.length;
-    },
-    rewind: (byteLength) => void (at -= byteLength),
-    close() {},
-  };
 }
 
 function pieceSource(bytes: Bytes): ByteSource {
