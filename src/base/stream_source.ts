@@ -36,6 +36,8 @@ export class StreamSource implements ByteSource {
   }
 
   close(): void {
+    this.#piece = new Uint8Array(0);
+    this.#taken = 0;
     // The reader is done: nobody needs the error of a stream's end.
     this.#reader.cancel().catch(() => undefined);
   }

@@ -85,6 +85,13 @@ export const byteSourceClauses: Clauses<SourceScene> = {
     source.close();
   },
 
+  "nothing is read after close()": async (scene) => {
+    const source = scene.open();
+    await piece(source, 1);
+    source.close();
+    assert.equal(await piece(source, 64).catch(() => ""), "");
+  },
+
   "close() gives back what it reads from, and may be called twice": async (scene) => {
     const source = scene.open();
     await piece(source, 1);
