@@ -1,0 +1,104 @@
+import type { MemberId } from "../../src/base/member_id.ts";
+import { LeaseMetrics } from "../../src/locks/lease_metrics.ts";
+import { Leases } from "../../src/locks/leases.ts";
+import { LocalLocks } from "../../src/locks/local/local_locks.ts";
+import { type HolderFacts, type Locks, LocksUnavailable } from "../../src/locks/locks.ts";
+import { MemberTurns, NO_OTHER_MEMBERS, type Turns } from "../../src/locks/turns.ts";
+import { SILENT } from "../../src/telemetry/logger.ts";
+import { Metrics } from "../../src/telemetry/metrics.ts";
+import { NO_TRACER } from "../../src/telemetry/tracer.ts";
+import { openRedisLocks } from "../support/redis_locks.ts";
+import { redisMissing, RedisServer } from "../support/redis_server.ts";
+import { checkContract, type Harness } from "./contract.ts";
+import { loneTurnsClauses, turnsClauses, type TurnsScene } from "./turns_contract.ts";
+
+const ONE = { member: "host.1.one", url: "http://127.0.0.1:8501" } as const;
+const OTHER = { member: "host.2.other" } as const;
+
+/** One server for all clauses: each has keys of its own. */
+let server: RedisServer | undefined;
+
+Deno.test.beforeAll(async () => {
+  if (redisMissing === "") server = await RedisServer.open();
+});
+Deno.test.afterAll(() => server?.[Symbol.asyncDispose]());
+
+interface MemberParts {
+  readonly self: HolderFacts;
+  readonly locks: Locks;
+  readonly ownLocks?: Locks;
+  readonly isGone?: (member: MemberId) => boolean;
+}
+
+function turnsOf({ self, locks, ownLocks, isGone = () => false }: MemberParts): Turns {
+  const leases = new Leases({
+    ...{ locks, ownLocks, self },
+    isGone: (member) => Promise.resolve(isGone(member)),
+    metrics: new LeaseMetrics(new Metrics()),
+    tracer: NO_TRACER,
+    log: SILENT,
+  });
+  const patience = { retriesMax: 1, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };
+  return new MemberTurns({ leases, downloadTtlMs: 60_000, lruTtlMs: 60_000, patience });
+}
+
+/** Locks that do not answer. */
+const AWAY: Locks = {
+  tryAcquire: () => Promise.reject(away()),
+  holderOf: () => Promise.reject(away()),
+  free: () => Promise.reject(away()),
+  [Symbol.asyncDispose]: () => Promise.resolve(),
+};
+
+function away(): LocksUnavailable {
+  return new LocksUnavailable("circuit_breaker", "Cannot reach Redis: it is away");
+}
+
+const lone: Readonly<Record<string, () => Turns>> = {
+  NO_OTHER_MEMBERS: () => NO_OTHER_MEMBERS,
+  MemberTurns: () => turnsOf({ self: ONE, locks: new LocalLocks(ONE) }),
+  "MemberTurns without an answer of the locks": () => turnsOf({ self: ONE, locks: AWAY }),
+  "MemberTurns on its own locks": () =>
+    turnsOf({ self: ONE, locks: AWAY, ownLocks: new LocalLocks(ONE) }),
+};
+
+for (const [name, turnsAlone] of Object.entries(lone)) {
+  const open = async () => ({ turns: turnsAlone(), async [Symbol.asyncDispose]() {} });
+  checkContract({ name, open }, loneTurnsClauses);
+}
+
+const shared: readonly Harness<TurnsScene>[] = [
+  {
+    name: "MemberTurns by LocalLocks",
+    open: async () => {
+      const locks = new LocalLocks(ONE);
+      return sceneOf(locks, locks, new AsyncDisposableStack());
+    },
+  },
+  {
+    name: "MemberTurns by RedisLocks",
+    unavailable: redisMissing,
+    open: async () => {
+      const opened = new AsyncDisposableStack();
+      const address = server?.address ?? "";
+      const keyPrefix = `${crypto.randomUUID()}:`;
+      const one = opened.use(await openRedisLocks(address, { keyPrefix, holder: ONE }));
+      const other = opened.use(await openRedisLocks(address, { keyPrefix, holder: OTHER }));
+      return sceneOf(one, other, opened);
+    },
+  },
+];
+
+for (const harness of shared) checkContract(harness, turnsClauses);
+
+function sceneOf(one: Locks, other: Locks, opened: AsyncDisposableStack) {
+  let isDead = false;
+  const isGone = (member: MemberId) => isDead && member === ONE.member;
+  return {
+    one: turnsOf({ self: ONE, locks: one }),
+    other: turnsOf({ self: OTHER, locks: other, isGone }),
+    url: ONE.url,
+    die: () => void (isDead = true),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
