@@ -8,38 +8,6 @@ function pin(node: number, pinnedAtMs = 0): Change {
   return { kind: "put-pin", pin: { storePathHash: hashOfNode(node), pinnedAtMs } };
 }
 
-Deno.test("pinned closures: each root has name, paths, bytes and time", async () => {
-  await using metadata = new MemoryMetadataStore();
-  await metadata.apply([
-    ...changesOf([
-      { references: [0, 1, 2, 3], nar: 7 },
-      { references: [0], nar: 7 },
-      { references: [], nar: 8, kept: false },
-    ]),
-    pin(1, Date.UTC(2026, 0, 2, 3, 4, 5)),
-    pin(3),
-  ]);
-
-  assert.deepEqual(await new PinnedClosures({ metadata }).list(), [
-    {
-      root: hashOfNode(1),
-      name: "node-1",
-      stored: 2,
-      missing: 2,
-      bytes: narBytesOf(7),
-      pinnedAt: "2026-01-02T03:04:05.000Z",
-    },
-    {
-      root: hashOfNode(3),
-      name: null,
-      stored: 0,
-      missing: 1,
-      bytes: 0,
-      pinnedAt: "1970-01-01T00:00:00.000Z",
-    },
-  ]);
-});
-
 Deno.test("pinned closures: a ring of 20,000 paths is walked, others get their turn", async () => {
   const length = 20_000;
   const chain = Array.from({ length }, (_, node): GraphNode => ({
@@ -82,9 +50,8 @@ Deno.test("pinned closures: rows below a thousand overlapping pins are read once
   };
   const pinned = new PinnedClosures({ metadata: counting });
 
-  const [closures, same] = await Promise.all([pinned.list(), pinned.list()]);
+  const closures = await pinned.list();
 
   assert.deepEqual(closures.map(({ stored }) => stored), nodes.map((_, node) => node + 1));
-  assert.equal(same, closures, "two who ask at once share one count");
   assert.equal(reads, 1_000);
 });

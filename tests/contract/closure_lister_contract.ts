@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import type { Change, ChangeWriter } from "../../src/metadata/metadata_store.ts";
+import type { ClosureLister } from "../../src/pins/pinned_closures.ts";
+import { turns } from "../support/mortal_life.ts";
+import { changesOf, type GraphNode, hashOfNode, narBytesOf } from "../support/stored_graph.ts";
+import type { Clauses } from "./contract.ts";
+
+/** A lister of a store that has nothing yet. */
+export interface ClosuresScene {
+  readonly lister: ClosureLister;
+  readonly metadata: ChangeWriter;
+  /** From now on no row below a pin can be read. */
+  spoil(): void;
+  mend(): void;
+}
+
+/** A count of so many takes longer than one slice of time. */
+const CHAIN_LENGTH = 2_000;
+
+export const closureListerClauses: Clauses<ClosuresScene> = {
+  "without pins it lists nothing": async ({ lister, metadata }) => {
+    await metadata.apply(changesOf(chain(2)));
+    assert.deepEqual(await lister.list(), []);
+  },
+
+  "each root has name, paths, bytes and time": async ({ lister, metadata }) => {
+    await metadata.apply([
+      ...changesOf([
+        { references: [0, 1, 2, 3], nar: 7 },
+        { references: [0], nar: 7 },
+        { references: [], nar: 8, kept: false },
+      ]),
+      pin(1, Date.UTC(2026, 0, 2, 3, 4, 5)),
+      pin(3, 0),
+    ]);
+    assert.deepEqual(await lister.list(), [
+      {
+        root: hashOfNode(1),
+        name: "node-1",
+        stored: 2,
+        missing: 2,
+        bytes: narBytesOf(7),
+        pinnedAt: "2026-01-02T03:04:05.000Z",
+      },
+      {
+        root: hashOfNode(3),
+        name: null,
+        stored: 0,
+        missing: 1,
+        bytes: 0,
+        pinnedAt: "1970-01-01T00:00:00.000Z",
+      },
+    ]);
+  },
+
+  "a later list shows the pins and paths of its time": async ({ lister, metadata }) => {
+    await metadata.apply([...changesOf(chain(1)), pin(0), pin(1)]);
+    assert.deepEqual((await lister.list()).map(({ stored }) => stored), [1, 0]);
+    await metadata.apply([
+      ...changesOf(chain(2)),
+      { kind: "remove-pin", storePathHash: hashOfNode(1) },
+    ]);
+    assert.deepEqual((await lister.list()).map(({ stored }) => stored), [2]);
+  },
+
+  "two that ask at once share one count": async ({ lister, metadata }) => {
+    await metadata.apply([...changesOf(chain(2)), pin(0)]);
+    const [first, second] = await Promise.all([lister.list(), lister.list()]);
+    assert.equal(first, second);
+    assert.notEqual(await lister.list(), first);
+  },
+
+  "unreadable rows are a rejection, and the next list counts again": async (scene) => {
+    const { lister, metadata } = scene;
+    await metadata.apply([...changesOf(chain(2)), pin(0)]);
+    scene.spoil();
+    await assert.rejects(lister.list());
+    scene.mend();
+    assert.deepEqual((await lister.list()).map(({ stored }) => stored), [2]);
+  },
+
+  "a count that begins is rejected when the lister ends": async ({ lister, metadata }) => {
+    await metadata.apply([...changesOf(chain(CHAIN_LENGTH)), pin(0)]);
+    const rejected = assert.rejects(lister.list());
+    lister[Symbol.dispose]();
+    await rejected;
+  },
+
+  "a running count is rejected when the lister ends, which it may twice": async (scene) => {
+    const { lister, metadata } = scene;
+    await metadata.apply([...changesOf(chain(CHAIN_LENGTH)), pin(0)]);
+    const rejected = assert.rejects(lister.list());
+    await turns();
+    lister[Symbol.dispose]();
+    await rejected;
+    lister[Symbol.dispose]();
+  },
+};
+
+/** Each node refers to itself and the next one. */
+function chain(length: number): readonly GraphNode[] {
+  return Array.from({ length }, (_, node) => ({
+    references: node + 1 < length ? [node, node + 1] : [node],
+    nar: node,
+  }));
+}
+
+function pin(node: number, pinnedAtMs = node): Change {
+  return { kind: "put-pin", pin: { storePathHash: hashOfNode(node), pinnedAtMs } };
+}
