@@ -29,6 +29,7 @@ import type { ModelConnection, OpenModelDatabase } from "./model_database.ts";
 import { MortalLife } from "./mortal_life.ts";
 import type { SmallDisk } from "./small_disk.ts";
 import { SmallUpstream } from "./small_upstream.ts";
+import { SmallVerifier } from "./small_verifier.ts";
 import type { SmallWorld } from "./small_world.ts";
 
 export interface MortalLarderParts {
@@ -58,6 +59,7 @@ const HOT_NARS = { fileBytesMax: 30_000, totalBytesMax: 50_000 };
 const [demotions, metrics] = [new Demotions(), new Metrics()];
 
 const log = createLogger("error", { write: () => undefined });
+const verifier = new SmallVerifier();
 
 const NO_DEBUGINFO_NARS = {
   open: async () => undefined,
@@ -206,7 +208,7 @@ export class RunningLarder {
     const keeping = { metadata, nars, nowMs, owner };
     const downloads = new Downloads({
       attempts,
-      transfer: { keeping, fetcher: upstream, verifier: upstream, tracer },
+      transfer: { keeping, fetcher: upstream, verifier, tracer },
       space: this.space,
       ...{ reads, pool, files: { spoolFolder } },
     });
@@ -226,7 +228,7 @@ export class RunningLarder {
     });
     const sinks = new SinkFetcher({ narSources, idleTimeoutMs: 5_000 });
     const transfers = new PassThroughTransfers(nowMs);
-    const passThrough = { attempts, sinks, transfers, verifier: upstream, tracer };
+    const passThrough = { attempts, sinks, transfers, verifier, tracer };
     const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
     const sizes = { candidates, narSources, hedgeAfterMs: 60_000 };
     const debuginfoNars = NO_DEBUGINFO_NARS;

@@ -4,14 +4,12 @@ import type {
   FetchOutcome,
   NarFetcher,
 } from "../../src/cache/fetch/nar_fetcher.ts";
-import type { NarVerifier, VerifyOrder } from "../../src/cache/verify/nar_verifier.ts";
 import { type NarName, parseNarName } from "../../src/nix/nar_name.ts";
 import type { NarBody } from "../../src/upstream/upstream.ts";
 import type { PoolAnswer } from "../../src/upstream/narinfo_query.ts";
 import { quietPool } from "./quiet_pool.ts";
 import { type MortalLife, turns } from "./mortal_life.ts";
 import type { SmallDisk } from "./small_disk.ts";
-import { measuredFile } from "./measured_file.ts";
 import { narNamed, type SmallWorld, type WorldNar } from "./small_world.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 
@@ -21,7 +19,7 @@ const URL = "https://upstream.test";
 const PIECES = 3;
 
 /** The network of one process, in the test's own: an upstream that has the whole world. */
-export class SmallUpstream implements NarFetcher, NarVerifier {
+export class SmallUpstream implements NarFetcher {
   isOff = false;
   /** The next NAR file that is fetched breaks off halfway. */
   breaksNext = false;
@@ -75,22 +73,6 @@ export class SmallUpstream implements NarFetcher, NarVerifier {
       },
       [Symbol.dispose]: () => file?.close(),
     };
-  }
-
-  start({ path, compression }: VerifyOrder) {
-    const measure = async () => {
-      await turns(2);
-      if (compression === "none") return measuredFile(path);
-      const { narDigest: digest, bytes } = narNamed(nameIn(path));
-      return { kind: "measured", digest, narSize: bytes.length } as const;
-    };
-    return { measure: measure(), grown() {}, [Symbol.dispose]() {} };
-  }
-
-  /** Never resolves: the file hash decides before. */
-  passThrough() {
-    const measure = new Promise<never>(() => undefined);
-    return { measure, write: () => Promise.resolve(), end() {}, [Symbol.dispose]() {} };
   }
 
   async #narinfo(storePathHash: StorePathHash): Promise<PoolAnswer> {
