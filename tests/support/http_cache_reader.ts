@@ -1,0 +1,22 @@
+import { UpstreamReader } from "../../src/cache/import/binary_cache/upstream_reader.ts";
+import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
+import { createUpstreamClient } from "../../src/upstream/http/http_client.ts";
+import { HttpNarinfoFetcher } from "../../src/upstream/http/http_narinfo_fetcher.ts";
+import { HttpNarinfoSource } from "../../src/upstream/http/http_narinfo_source.ts";
+import { HttpNarSource } from "../../src/upstream/http/http_nar_source.ts";
+
+/** Reads the binary cache at a URL as an import does. */
+export function httpCacheReader(url: string): UpstreamReader {
+  const client = createUpstreamClient([]);
+  const times = { dialTimeoutMs: 5_000, headerTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
+  const settings = { url, ...times, userAgent: "larder-test" };
+  const rules = { keys: new TrustedKeys([]), requireSignature: false };
+  const fetcher = new HttpNarinfoFetcher({ settings, client, ...rules });
+  return new UpstreamReader({
+    narinfos: new HttpNarinfoSource({ settings, client, fetcher }),
+    nars: new HttpNarSource({ settings, client }),
+    idleTimeoutMs: times.idleTimeoutMs,
+    nowMs: Date.now,
+    close: () => client.close(),
+  });
+}
