@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { beginSpan } from "../../../src/telemetry/begin_span.ts";
-import { NO_TRACER } from "../../../src/telemetry/tracer.ts";
 import { eventually } from "../../support/eventually.ts";
 import { RecordedSpans } from "../../support/recorded_spans.ts";
 
@@ -20,10 +19,4 @@ Deno.test("span: one that is begun lasts until it is ended, and others can be be
   const [inner, outer] = [spans.named("inner"), spans.named("outer")];
   assert.equal(inner.span.parentSpanContext?.spanId, outer.span.spanContext().spanId);
   assert.deepEqual(outer.facts, { "larder.nar": "a", "error.type": "reason" });
-});
-
-Deno.test("span: one without a tracer runs its function all the same", () => {
-  const open = beginSpan(NO_TRACER, { name: "outer" });
-  assert.equal(open.run(() => 1), 1);
-  open.end(new Error("not an unhandled rejection"));
 });
