@@ -1,6 +1,7 @@
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import type { PostgresMetadataStore } from "../../src/metadata/postgres/postgres_metadata_store.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import { MemoryMemberBoard } from "../support/memory_member_board.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { openPostgresStore, PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
@@ -62,6 +63,15 @@ for (const { open, ...harness } of harnesses) {
   };
   checkContract({ ...harness, open: openBoards }, memberBoardClauses);
 }
+
+checkContract({
+  name: "MemoryMemberBoard",
+  open: async () => {
+    const clock = new Clock();
+    const one = new MemoryMemberBoard(clock.nowMs);
+    return clock.scene({ one, other: one }, async () => {});
+  },
+}, memberBoardClauses);
 
 interface Scene<Store> {
   readonly one: Store;

@@ -1,6 +1,6 @@
 import type { MemberParts } from "../../src/app/app_parts.ts";
 import { formatStatus, type MemberStatus } from "../../src/http/stats/member_status.ts";
-import type { MemberReport } from "../../src/metadata/member_board.ts";
+import { MemoryMemberBoard } from "./memory_member_board.ts";
 
 /** A member with a value in each field. */
 export const REPORTED: MemberStatus = {
@@ -31,15 +31,14 @@ export function reportedMembers(
   others: Readonly<Record<string, ReportedMember>>,
   more: Partial<MemberParts> = {},
 ): MemberParts {
+  const nowMs = Date.now();
   const reports = Object.entries(others).map(([id, { text, status = {}, silentMs = 0 }]) => (
-    { id, status: text ?? formatStatus({ ...REPORTED, ...status }), silentMs }
+    [id, {
+      status: text ?? formatStatus({ ...REPORTED, ...status }),
+      atMs: nowMs - silentMs,
+    }] as const
   ));
-  const board = {
-    report(id: string, status: string): Promise<readonly MemberReport[]> {
-      return Promise.resolve([{ id, status, silentMs: 0 }, ...reports]);
-    },
-    withdraw: () => Promise.resolve(),
-    sharedNowMs: () => Promise.resolve(Date.now()),
-  };
+  // No time passes: each stays as silent as it is.
+  const board = new MemoryMemberBoard(() => nowMs, reports);
   return { board, host: "larder-1", url: undefined, isShared: false, ...more };
 }
