@@ -39,6 +39,7 @@ import type {
 import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
+import { damageOf } from "./damage.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { Eviction } from "./eviction.ts";
 import { readEach } from "./graph.ts";
@@ -289,8 +290,7 @@ export class SqliteMetadataStore
   }
 
   async damage(): Promise<readonly string[]> {
-    const lines = this.#read("quickCheck").all().map((row) => String(row["quick_check"]));
-    return lines.filter((line) => line !== "ok");
+    return damageOf(this.#read("quickCheck"));
   }
 
   async expireNars(order: ExpiryOrder): Promise<readonly PendingFile[]> {
