@@ -1,0 +1,73 @@
+import { WorkerFetcher } from "../../src/app/workers/worker_fetcher.ts";
+import { PartialFile, WriteAllowance } from "../../src/cache/fetch/partial_file.ts";
+import type { NarFetcher } from "../../src/cache/fetch/nar_fetcher.ts";
+import { observedFetcher } from "../../src/cache/fetch/observed_fetcher.ts";
+import { SinkFetcher } from "../../src/cache/fetch/sink_fetcher.ts";
+import { Metrics } from "../../src/telemetry/metrics.ts";
+import { NO_TRACER } from "../../src/telemetry/tracer.ts";
+import { createUpstreamClient } from "../../src/upstream/http/http_client.ts";
+import { HttpNarSource } from "../../src/upstream/http/http_nar_source.ts";
+import type { HttpUpstreamSettings } from "../../src/upstream/http/http_settings.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+import { checkContract } from "./contract.ts";
+import { type FetcherScene, narFetcherClauses, OBJECT } from "./nar_fetcher_contract.ts";
+
+type Opener = (opened: AsyncDisposableStack, settings: HttpUpstreamSettings) => NarFetcher;
+
+const openers: Readonly<Record<string, Opener>> = {
+  SinkFetcher: onThisThread,
+  WorkerFetcher: inWorker,
+  "observed SinkFetcher": (opened, settings) => observed(onThisThread(opened, settings), settings),
+  "observed WorkerFetcher": (opened, settings) => observed(inWorker(opened, settings), settings),
+};
+
+for (const [name, open] of Object.entries(openers)) {
+  checkContract({ name, open: () => sceneOf(open) }, narFetcherClauses);
+}
+
+async function sceneOf(open: Opener): Promise<FetcherScene & AsyncDisposable> {
+  const opened = new AsyncDisposableStack();
+  const path = `${opened.use(tempFolder()).path}/file`;
+  Deno.writeTextFileSync(path, "");
+  const upstream = opened.use(await fakeUpstream({ objects: [OBJECT], stored: true }));
+  const fetcher = open(opened, {
+    url: upstream.url,
+    dialTimeoutMs: 10_000,
+    // No request of a clause ends by it.
+    headerTimeoutMs: 120_000,
+    idleTimeoutMs: 1_000,
+    userAgent: "larder-test",
+  });
+  return {
+    ...{ fetcher, upstream, path },
+    location: await upstream.narUrlOf(OBJECT),
+    file: (await upstream.narFileOf(OBJECT)).bytes,
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+/** With the sink that the Worker has. */
+function onThisThread(opened: AsyncDisposableStack, settings: HttpUpstreamSettings): NarFetcher {
+  const client = createUpstreamClient([]);
+  opened.defer(() => client.close());
+  const narSources = new Map([[settings.url, new HttpNarSource({ settings, client })]]);
+  const sinks = new SinkFetcher({ narSources, idleTimeoutMs: settings.idleTimeoutMs });
+  return {
+    begin: (order, listener) =>
+      sinks.begin(({ progress, room }) => {
+        const allowance = new WriteAllowance(order.roomBytes, room);
+        return new PartialFile({ order, allowance, report: progress });
+      }, listener),
+  };
+}
+
+function inWorker(opened: AsyncDisposableStack, settings: HttpUpstreamSettings): NarFetcher {
+  return opened.use(new WorkerFetcher({ settings: [settings], caCertificates: [] }));
+}
+
+function observed(inner: NarFetcher, { url }: HttpUpstreamSettings): NarFetcher {
+  const metrics = new Metrics({ domains: { upstreams: [url] } });
+  const isUpstream = (upstream: string) => upstream === url;
+  return observedFetcher(inner, { metrics, tracer: NO_TRACER, isUpstream });
+}
