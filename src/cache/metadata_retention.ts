@@ -1,5 +1,5 @@
 import { messageOf } from "../base/failure.ts";
-import { pause } from "../base/pause.ts";
+import { pauseBehindBatch } from "../base/pause.ts";
 import type { RowSweeper, SweptRows } from "../metadata/row_sweeper.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -7,9 +7,6 @@ import type { Touches } from "./touches.ts";
 
 /** Rows of a kind in one transaction: it stops the thread for some 2 ms. */
 const ROWS_MAX = 32;
-
-/** The longest pause between batches: a longer batch has waited for the disk. */
-const PAUSE_MAX_MS = 10;
 
 /** The age at which a run writes the uses again, so that it finds the unused rows. */
 const TOUCHES_AGE_MAX_MS = 1_000;
@@ -85,9 +82,7 @@ export class MetadataRetention implements AsyncDisposable {
       add(swept);
       if (swept.next === undefined) return;
       after = swept.next;
-      // Requests come first: a sweep leaves them half the time.
-      const tookMs = Math.max(1, performance.now() - startedAtMs);
-      await pause(Math.min(PAUSE_MAX_MS, tookMs), this.#stop.signal);
+      await pauseBehindBatch(performance.now() - startedAtMs, this.#stop.signal);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { pause } from "../base/pause.ts";
+import { pause, pauseBehindBatch } from "../base/pause.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Accounts } from "./accounts.ts";
@@ -8,9 +8,6 @@ import type { Sweeper } from "./sweeper.ts";
 
 /** Entries in one transaction: it stops the thread for some 2 ms. */
 const ENTRIES_MAX = 32;
-
-/** The longest pause between batches: a longer batch has waited for the disk. */
-const PAUSE_MAX_MS = 10;
 
 /** The age at which a run writes the uses again, so that it evicts the coldest. */
 const TOUCHES_AGE_MAX_MS = 1_000;
@@ -117,9 +114,8 @@ export class Evictor {
       if (budget.usedBytes <= targetBytes()) return "reached";
       // Going on would remove every row, while the disk gives no space back.
       if (evicted.files.length > 0 && gone.length === 0) return "cut short";
-      // Requests come first: a long run leaves them half the time.
-      const tookMs = Math.max(1, nowMs() - startedAtMs);
-      await pause(evicted.entries < ENTRIES_MAX ? 0 : Math.min(PAUSE_MAX_MS, tookMs));
+      if (evicted.entries < ENTRIES_MAX) await pause(0);
+      else await pauseBehindBatch(nowMs() - startedAtMs);
     }
   }
 
