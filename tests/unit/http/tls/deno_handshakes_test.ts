@@ -6,7 +6,8 @@ import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
 const CLOSES_WITHIN_MS = 500;
 
 Deno.test({
-  // Once this fails, `src/http/tls` can go: a plain `Deno.listenTls` is then enough.
+  // Once this fails, try a plain `Deno.listenTls` in place of `src/http/tls`. Its other tests show
+  // whether Deno also ends connections whose client takes nothing, and changes certificates.
   name: "the relay has its reason: Deno keeps a TLS connection open that is closed mid-handshake",
   ignore: tlsAvailable() !== "",
   async fn() {
