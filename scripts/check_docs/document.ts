@@ -14,8 +14,11 @@ const OWN_FILE_REGEXP = /^[\w./-]*[\w-]\.(?:ts|sql|md|svg)$/;
 /** Links within the project: a path, a heading behind `#`, or both. */
 const LINK_REGEXP = /\]\((?<target>[^)#:\s]*)(?:#(?<heading>[^)\s]*))?\)/g;
 
-/** Documents for people who read from top to bottom: their table rows fit too. */
+/** Documents for people who read from top to bottom: tables and pictures fit too. */
 const NARROW = ["docs/architecture.md"];
+
+/** A folder of `src` in a picture, such as `tls/`, or a module in one, such as `kept/kept_nars`. */
+const DRAWN_PATH_REGEXP = /(?:\w+\/)+\w*/g;
 
 /** Lines that cannot be wrapped: table rows, headings, HTML and single links. */
 const UNWRAPPED_REGEXP = /^\s*([|#<!]|\S+$)/;
@@ -52,11 +55,19 @@ export function documentProblems(
       isCode = !isCode;
       continue;
     }
-    if (isCode) continue;
     const place = `${path}:${index + 1}`;
-    const mayBeLong = UNWRAPPED_REGEXP.test(line) && !NARROW.includes(path);
+    const isNarrow = NARROW.includes(path);
+    if (isCode && !isNarrow) continue;
+    const mayBeLong = UNWRAPPED_REGEXP.test(line) && !isNarrow;
     if ([...line].length > COLUMNS_MAX && !mayBeLong) {
       problems.push(`${place}: ${[...line].length} columns, at most ${COLUMNS_MAX}`);
+    }
+    if (isCode) {
+      const unknown = [...line.matchAll(DRAWN_PATH_REGEXP)].filter(([name]) =>
+        !isDrawn(name, files)
+      );
+      problems.push(...unknown.map(([name]) => `${place}: the picture has ${name}, src does not`));
+      continue;
     }
     for (const [, name = ""] of line.matchAll(NAMED_PATH_REGEXP)) {
       const count = isOwn(name, folders) ? meantBy(name, path, { files, folders }) : 1;
@@ -89,6 +100,12 @@ function isOwn(name: string, folders: ReadonlySet<string>): boolean {
   const [first = "", ...rest] = name.split("/");
   if (OWN_FILE_REGEXP.test(name)) return true;
   return rest.length > 0 && (folders.has(first) || folders.has(`src/${first}`));
+}
+
+/** True for a folder of `src`, or a module in one. */
+function isDrawn(name: string, files: readonly string[]): boolean {
+  const end = name.endsWith("/") ? name : `${name}.ts`;
+  return files.some((file) => file.startsWith("src/") && `${file}/`.includes(`/${end}`));
 }
 
 /** How many files a name may mean: it is a path, or the end of one. A folder is one of its name. */

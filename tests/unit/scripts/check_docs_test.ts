@@ -32,6 +32,15 @@ Deno.test("documents: the table rows of the architecture's page fit into 100 col
   ]);
 });
 
+Deno.test("documents: the picture of the architecture's page has only folders and modules", () => {
+  const text = "```\n| http  server/ > tls/ > server/open > nix/hush | nix |\n```\n";
+  const page = { path: "docs/architecture.md", text };
+  assert.deepEqual(documentProblems(page, { files: FILES, read: () => undefined }), [
+    "docs/architecture.md:2: the picture has tls/, src does not",
+    "docs/architecture.md:2: the picture has nix/hush, src does not",
+  ]);
+});
+
 Deno.test("documents: the README has at most 120 lines", () => {
   const readme = (lines: number) => ({ path: "README.md", text: "line\n".repeat(lines) });
   const project = { files: FILES, read: () => undefined };
