@@ -1,3 +1,4 @@
+import { Failure } from "../base/failure.ts";
 import type { DocumentKeeper } from "../metadata/document_keeper.ts";
 import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
@@ -26,9 +27,10 @@ export class DebuginfoNarServer {
 
   /** `undefined` when no document names the file, or no upstream of such a document has it now. */
   async open(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
-    // One source at a time: the size at one source must not count for another.
+    // No narinfo says the size. That of one upstream must not count for another, so each has a
+    // transfer of its own, one after the other.
     for (const source of await this.#deps.documents.debuginfoSourcesOf(narName)) {
-      const answer = await this.#openFrom(source, narName, requester).catch(() => undefined);
+      const answer = await this.#openFrom(source, narName, requester).catch(ifFailed);
       if (answer !== undefined) return answer;
     }
     return undefined;
@@ -75,6 +77,11 @@ export class DebuginfoNarServer {
     const found = await statNar({ ...sizes, candidates }, rowOf(narName), requestId);
     return found && { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };
   }
+}
+
+/** The attempts have logged the failure; the next upstream may have the file. */
+function ifFailed(error: unknown): undefined {
+  if (!(error instanceof Failure)) throw error;
 }
 
 /** A verifier that checks nothing: without a narinfo the NAR hash is unknown. */
