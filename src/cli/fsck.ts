@@ -77,11 +77,16 @@ function jsonOf({ files, bytes }: FsckProgress, problems: readonly FsckProblem[]
   return `${JSON.stringify({ files, bytes, problems })}\n`;
 }
 
+/** The last line of a report on a damaged database. */
+const DAMAGED = "No NAR file was compared with the damaged database: stop larder, and restore a " +
+  "backup, or begin a new storage folder with the old secret-key.\n";
+
 /** The findings for people. */
 function reportOf({ files, bytes }: FsckProgress, problems: readonly FsckProblem[]): string {
   const lines = problems.map(({ nar, detail, mended }) =>
     `${nar ?? "database"}: ${detail}${mended ? ", mended" : ""}`
   );
+  if (problems.some(({ kind }) => kind === "database")) return [...lines, DAMAGED].join("\n");
   const mended = problems.filter((problem) => problem.mended).length;
   const found = problems.length === 0
     ? "nothing is wrong"

@@ -1,5 +1,6 @@
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import { damageTable } from "../support/damaged_table.ts";
 import { newPostgresStore, PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -27,20 +28,12 @@ for (const harness of harnesses) checkContract(harness, damageFinderClauses);
 async function sqliteScene(): Promise<DamageScene & AsyncDisposable> {
   const opened = new AsyncDisposableStack();
   const path = `${opened.use(tempFolder()).path}/db.sqlite`;
-  const database = await openDatabase(path);
-  const { page_size } = database.prepare("PRAGMA page_size").get() ?? {};
-  const table = "SELECT rootpage FROM sqlite_schema WHERE name = 'narinfo'";
-  const { rootpage } = database.prepare(table).get() ?? {};
-  const store = opened.use(new SqliteMetadataStore(database));
+  const store = opened.use(new SqliteMetadataStore(await openDatabase(path)));
   return {
     store,
     async damaged() {
       await store[Symbol.asyncDispose]();
-      {
-        using file = Deno.openSync(path, { write: true });
-        file.seekSync((Number(rootpage) - 1) * Number(page_size), Deno.SeekMode.Start);
-        file.writeSync(new Uint8Array(64).fill(0xff));
-      }
+      damageTable(path, "narinfo");
       return opened.use(new SqliteMetadataStore(await openDatabase(path)));
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),

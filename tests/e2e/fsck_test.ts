@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
+import { damageTable } from "../support/damaged_table.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { runLarder } from "../support/run_larder.ts";
@@ -44,6 +45,25 @@ Deno.test("fsck: faults are found, mended with --repair, and fetched again", asy
     const answer = await servedNar(larder.port, narinfo);
     assert.equal(answer.status, 200);
     await checkNar(narinfo, answer.body);
+  }
+});
+
+Deno.test("fsck: a damaged database is named, and no file goes because of it", async () => {
+  using folder = tempFolder();
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  const { narinfos } = await stoppedLarder(folder.path, upstream, objects);
+  damageTable(`${folder.path}/db.sqlite`, "nar");
+  const fsck = (...words: readonly string[]) =>
+    runLarder(["fsck", "--cache-storage-local", folder.path, ...words]);
+
+  const { status, out, err } = await fsck("--repair");
+  assert.deepEqual([status, err], [1, ""]);
+  assert.match(out, /^database: Tree \d+ /);
+  assert.match(out, /\nNo NAR file was compared .*: stop larder, and restore a backup, .*\.\n$/);
+  const { problems, files } = JSON.parse((await fsck("--json")).out);
+  assert.deepEqual([files, problems[0].kind, problems[0].mended], [0, "database", false]);
+  for (const { narPath } of narinfos) {
+    Deno.statSync(storedFileOf(folder.path, narPath.slice("/nar/".length)));
   }
 });
 

@@ -59,6 +59,7 @@ export interface FsckWatcher {
 /**
  * Compares every file with its row, and the sums with the rows; repairs if `order` says so. It
  * leaves out files that a running server publishes or removes. Resolves to the checked totals.
+ * Compares nothing with a damaged database: a repair would remove files whose rows it lost.
  */
 export async function fsck(
   deps: FsckDeps,
@@ -66,11 +67,11 @@ export async function fsck(
   watcher: FsckWatcher,
 ): Promise<FsckProgress> {
   const { metadata, nars } = deps;
-  for (const detail of await metadata.damage()) {
-    watcher.problem({ kind: "database", detail, mended: false });
-  }
+  const damage = await metadata.damage();
+  for (const detail of damage) watcher.problem({ kind: "database", detail, mended: false });
   let [files, bytes, shardsDone] = [0, 0, 0];
   const progress = () => ({ shardsDone, shardsAll: SHARDS.length, files, bytes });
+  if (damage.length > 0) return progress();
   for (const shard of SHARDS) {
     deps.signal.throwIfAborted();
     const there = await Array.fromAsync(nars.list(shard, { sizes: true }));

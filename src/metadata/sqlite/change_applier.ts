@@ -19,6 +19,7 @@ import type { Protection } from "./protection.ts";
 import { type NarColumns, readNarRecord } from "../rows.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
+import { resultCodeOf, SQLITE_CONSTRAINT } from "./result_codes.ts";
 
 /** A path, with the NAR of its narinfo. */
 interface PathColumns {
@@ -225,15 +226,11 @@ export class ChangeApplier {
   }
 }
 
-/** SQLite's primary result code for a broken constraint. */
-const SQLITE_CONSTRAINT = 19;
-
 /** A locked database or a full disk fails every list: single transactions would fail too. */
 function isOfOneList(error: unknown): boolean {
   const refusals = [NarNameTaken, IntentLost, Outdated, ReservationLost];
   if (refusals.some((kind) => error instanceof kind)) return true;
-  return error instanceof Error && "errcode" in error &&
-    (Number(error.errcode) & 0xff) === SQLITE_CONSTRAINT;
+  return resultCodeOf(error) === SQLITE_CONSTRAINT;
 }
 
 /** True for a use: no request waits for it, and no process holds it in memory. */

@@ -3,6 +3,7 @@ import { pause } from "../../base/pause.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { type Change, closedFailure, type WriteOptions } from "../metadata_store.ts";
 import type { ChangeApplier } from "./change_applier.ts";
+import { resultCodeOf, SQLITE_BUSY, SQLITE_FULL, SQLITE_IOERR } from "./result_codes.ts";
 
 interface QueuedChanges {
   readonly changes: readonly Change[];
@@ -99,24 +100,15 @@ function settle(write: QueuedChanges, error: unknown): boolean {
   return true;
 }
 
-/** SQLite's primary result codes, https://www.sqlite.org/rescode.html */
-const SQLITE_BUSY = 5;
-const SQLITE_IOERR = 10;
-const SQLITE_FULL = 13;
-
 /** Another process or connection has the lock. */
 export function isLocked(error: unknown): boolean {
-  return codeOf(error) === SQLITE_BUSY;
+  return resultCodeOf(error) === SQLITE_BUSY;
 }
 
 /** A full disk, or another disk error that may pass. */
 function isDiskError(error: unknown): boolean {
-  const code = codeOf(error);
+  const code = resultCodeOf(error);
   return code === SQLITE_FULL || code === SQLITE_IOERR;
-}
-
-function codeOf(error: unknown): number | undefined {
-  return error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
 }
 
 export function sqliteWriteFailure(error: unknown): Failure {
