@@ -1,7 +1,7 @@
 // Runs the tests, and prints the skipped ones with their reasons and one line of counts. Arguments
 // go to `deno test`: folders, `--filter TEXT`, and so on. If both folders of faults are among them,
-// or without arguments, the results must match the table of faults in docs/reliability.md. Beside
-// other tests, the one file that only waits runs in a process of its own.
+// or without arguments, the results must match the table of faults in docs/reliability.md. Files
+// that mostly wait run in a process of their own, beside the others.
 import { hostWatch } from "../tests/support/timed_test.ts";
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { besideOthers, joined } from "../../../scripts/test_runs.ts";
 
 const WAITING = "tests/e2e/paused_holder_test.ts";
+const ALL = [WAITING, "tests/e2e/doc_commands_test.ts", "tests/e2e/locks_test.ts"];
 
-Deno.test("test runs: a file that waits runs beside others, and alone where it is alone", () => {
+Deno.test("test runs: files that wait run beside others, and alone where they are alone", () => {
   const splits: readonly (readonly [paths: readonly string[], others: string, beside: string])[] = [
-    [["tests"], "tests", WAITING],
-    [["tests/e2e/", "tests/reliability"], "tests/e2e/,tests/reliability", WAITING],
+    [["tests"], "tests", ALL.join()],
+    [["tests/e2e/", "tests/reliability"], "tests/e2e/,tests/reliability", ALL.join()],
     [[WAITING, "tests/http"], "tests/http", WAITING],
     [[WAITING], WAITING, ""],
     [["tests/unit"], "tests/unit", ""],
@@ -15,7 +16,9 @@ Deno.test("test runs: a file that waits runs beside others, and alone where it i
     const split = besideOthers(paths);
     assert.deepEqual([split.others.join(), split.beside.join()], [others, beside], `${paths}`);
   }
-  assert.ok(Deno.statSync(new URL(`../../../${WAITING}`, import.meta.url)).isFile);
+  for (const file of ALL) {
+    assert.ok(Deno.statSync(new URL(`../../../${file}`, import.meta.url)).isFile);
+  }
 });
 
 Deno.test("test runs: two at once are one with the failures and the counts of both", () => {
