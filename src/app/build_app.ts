@@ -6,7 +6,7 @@ import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
-import { narPatience } from "../cache/sources/nar_patience.ts";
+import { narTimeouts } from "../cache/sources/nar_timeouts.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
 import { StorePathNames } from "../cache/store_path_names.ts";
 import { Touches } from "../cache/touches.ts";
@@ -203,7 +203,7 @@ function buildCache(
   const demotions = new Demotions();
   const nameOf = (narName: NarName) => names.of(narName);
   const candidates = { metadata, pool, demotions, nameOf };
-  const patience = narPatience(parts.upstream.settings);
+  const timeouts = narTimeouts(parts.upstream.settings);
   const fetcher = resources.use(new WorkerFetcher(parts.upstream));
   const verifier = resources.use(new WorkerVerifier(parts.fetching.verifyThreads));
   const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer }), verifier };
@@ -211,7 +211,7 @@ function buildCache(
   const reads = new ActiveReads();
   const space = buildSpace(parts, { reads, touches });
   const logging = { pool, demotions, log, metrics, record: paths };
-  const attempts = { candidates, logging, ...patience };
+  const attempts = { candidates, logging, ...timeouts };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
   const downloads = new Downloads({
     attempts,

@@ -7,7 +7,7 @@ import { DebuginfoNarServer } from "../cache/serve_debuginfo_nar.ts";
 import { MemberDownloads } from "../cache/serve_member_download.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
-import { narPatience } from "../cache/sources/nar_patience.ts";
+import { narTimeouts } from "../cache/sources/nar_timeouts.ts";
 import { NO_OTHER_MEMBERS } from "../locks/turns.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import type { AppParts } from "./app_parts.ts";
@@ -30,12 +30,12 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   const { metadata, turns } = parts.stores;
   const { metrics, tracer = NO_TRACER } = parts.telemetry;
   const { attempts, transfers, verifier, watchers, downloads, kept } = neighbours;
-  const patience = narPatience(parts.upstream.settings);
+  const timeouts = narTimeouts(parts.upstream.settings);
   const { candidates } = attempts;
   const sources = memberSources(parts, neighbours.upstreams);
   const isUpstream = (url: string) => sources.isUpstream(url);
   const sinks = (from: SinkFetcherDeps["narSources"]) => {
-    const inner = new SinkFetcher({ narSources: from, ...patience });
+    const inner = new SinkFetcher({ narSources: from, ...timeouts });
     return observedFetcher(inner, { metrics, tracer, isUpstream });
   };
   const passThrough = {
@@ -44,7 +44,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
     ...{ transfers, verifier, tracer, isUpstream },
   };
   const { attempts: { candidates: withHolders } } = passThrough;
-  const sizes = { candidates: withHolders, narSources: sources, ...patience };
+  const sizes = { candidates: withHolders, narSources: sources, ...timeouts };
   const here = new MemberNarServer({ metadata, kept, downloads, reads: watchers.reads });
   return {
     nars: new NarServer({
@@ -80,7 +80,7 @@ function memberSources(
     member,
     settings: {
       ...MEMBER_TIMEOUTS,
-      idleTimeoutMs: Math.min(MEMBER_IDLE_MAX_MS, narPatience(upstream.settings).idleTimeoutMs / 2),
+      idleTimeoutMs: Math.min(MEMBER_IDLE_MAX_MS, narTimeouts(upstream.settings).idleTimeoutMs / 2),
       userAgent: first?.userAgent ?? "larder",
       ...(token === undefined ? {} : { authorization: `Bearer ${token.secret}` }),
     },

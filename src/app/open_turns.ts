@@ -58,7 +58,7 @@ export async function openTurns(
     leases,
     downloadTtlMs: settings["cache.lock-download-ttl"],
     lruTtlMs: settings["cache.lock-lru-ttl"],
-    patience: {
+    retryPolicy: {
       retriesMax: settings["cache.lock-retry-max-attempts"] - 1,
       initialDelayMs: settings["cache.lock-retry-initial-delay"],
       maxDelayMs: settings["cache.lock-retry-max-delay"],

@@ -4,7 +4,7 @@ import type { LockName } from "./locks.ts";
 export type LockType = "download:nar" | "download:narinfo" | "lru" | "repair";
 
 /** How often to try again for a lock, and when. */
-export interface LeasePatience {
+export interface RetryPolicy {
   /** Tries after the first one. */
   readonly retriesMax: number;
   readonly initialDelayMs: number;
@@ -20,7 +20,7 @@ export interface LeaseJob {
   /** The hash of the same, for the log. */
   readonly hash?: string;
   readonly ttlMs: number;
-  readonly patience: LeasePatience;
+  readonly retryPolicy: RetryPolicy;
   /** True if the holder's URL is as good as the lock: nobody waits then. */
   readonly mayStream?: true;
   /** Whether another member has done the work meanwhile. Never rejects. */
@@ -41,7 +41,7 @@ export function lockNameOf({ lockType, key }: LeaseJob): LockName {
 
 /** The pause before a retry; `retries` counts from 0. It doubles, and varies by a half. */
 export function delayMs(
-  { initialDelayMs, maxDelayMs, hasJitter }: LeasePatience,
+  { initialDelayMs, maxDelayMs, hasJitter }: RetryPolicy,
   retries: number,
 ): number {
   const longestMs = Math.min(maxDelayMs, initialDelayMs * 2 ** retries);

@@ -108,15 +108,15 @@ export class Leases {
           if (turn.kind === "ours") this.#outage.worked();
           return turn;
         }
-        if (call.retries >= job.patience.retriesMax) return await this.#timedOut(call);
+        if (call.retries >= job.retryPolicy.retriesMax) return await this.#timedOut(call);
       } catch (error) {
         const isOpen = error instanceof LocksUnavailable && error.reason === "circuit_breaker";
         this.#deps.metrics.failed(job, isOpen ? "circuit_breaker" : "redis_error");
-        if (isOpen || call.retries >= job.patience.retriesMax) {
+        if (isOpen || call.retries >= job.retryPolicy.retriesMax) {
           return await this.#unlocked(call, error);
         }
       }
-      await pause(delayMs(job.patience, call.retries++));
+      await pause(delayMs(job.retryPolicy, call.retries++));
       this.#deps.metrics.retried(job);
     }
   }

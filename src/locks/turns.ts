@@ -1,6 +1,6 @@
 import { hashOf, type NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { LeaseJob, LeasePatience } from "./lease_jobs.ts";
+import type { LeaseJob, RetryPolicy } from "./lease_jobs.ts";
 import { type Leases, OWN_TURN, type Turn } from "./leases.ts";
 
 /** A member that downloads a NAR file. */
@@ -39,7 +39,7 @@ export const NO_OTHER_MEMBERS: Turns = {
 const NARINFO_TTL_MS = 5_000;
 
 /** A client waits for the narinfo: the row is looked for often, for a little longer than that. */
-const NARINFO_PATIENCE: LeasePatience = {
+const NARINFO_RETRY_POLICY: RetryPolicy = {
   retriesMax: 30,
   initialDelayMs: 10,
   maxDelayMs: 250,
@@ -50,7 +50,7 @@ export interface MemberTurnsDeps {
   readonly leases: Leases;
   readonly downloadTtlMs: number;
   readonly lruTtlMs: number;
-  readonly patience: LeasePatience;
+  readonly retryPolicy: RetryPolicy;
 }
 
 /** Turns by leases that all members share. */
@@ -73,7 +73,7 @@ export class MemberTurns implements Turns {
       key: storePathHash,
       hash: storePathHash,
       ttlMs: Math.min(downloadTtlMs, NARINFO_TTL_MS),
-      patience: NARINFO_PATIENCE,
+      retryPolicy: NARINFO_RETRY_POLICY,
       isDone,
     });
   }
@@ -97,12 +97,12 @@ export class MemberTurns implements Turns {
   }
 
   #narJob(nar: NarName): LeaseJob {
-    const { downloadTtlMs: ttlMs, patience } = this.#deps;
-    return { lockType: "download:nar", key: nar, hash: hashOf(nar), ttlMs, patience };
+    const { downloadTtlMs: ttlMs, retryPolicy } = this.#deps;
+    return { lockType: "download:nar", key: nar, hash: hashOf(nar), ttlMs, retryPolicy };
   }
 
   #job(lockType: "lru" | "repair"): LeaseJob {
-    const { lruTtlMs: ttlMs, patience } = this.#deps;
-    return { lockType, ttlMs, patience };
+    const { lruTtlMs: ttlMs, retryPolicy } = this.#deps;
+    return { lockType, ttlMs, retryPolicy };
   }
 }

@@ -75,7 +75,7 @@ export class LateWrites {
       const message = "Cannot keep narinfo: too many wait for the database";
       throw new Failure("unavailable", message, { waiting: this.#lists.size });
     }
-    const writing = inner.apply(changes, { patient: true }).then(() => true as const);
+    const writing = inner.apply(changes, { mustWait: true }).then(() => true as const);
     writing.catch(() => undefined);
     if (await this.#isInTime(writing)) return;
     await this.#refuseTaken(changes);

@@ -243,7 +243,7 @@ export interface PathTimesFinder {
 
 export interface WriteOptions {
   /** True: waits as long as another process locks the database, instead of some seconds. */
-  readonly patient?: boolean;
+  readonly mustWait?: boolean;
 }
 
 export interface ChangeWriter {

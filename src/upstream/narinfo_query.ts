@@ -10,7 +10,7 @@ import {
   noAnswerReasonOf,
   type QueuedReading,
 } from "./upstream.ts";
-import { type Patience, patienceOf } from "./upstream_health.ts";
+import { type UpstreamWait, waitOf } from "./upstream_health.ts";
 
 /**
  * The wait for an upstream without an answer or a connection. A standstill of this thread counts
@@ -42,7 +42,7 @@ interface Candidate {
   readonly order: number;
   readonly upstream: PooledUpstream;
   /** How long it was worth waiting for as the query began; "full" once a connection stands. */
-  patience: Patience;
+  wait: UpstreamWait;
   reading: QueuedReading | undefined;
 }
 
@@ -68,7 +68,7 @@ export class NarinfoQuery implements Disposable {
 
   constructor(upstreams: readonly PooledUpstream[], options: NarinfoQueryOptions) {
     this.#candidates = upstreams.map((upstream, order) => (
-      { order, upstream, patience: patienceOf(upstream.health), reading: undefined }
+      { order, upstream, wait: waitOf(upstream.health), reading: undefined }
     ));
     this.#options = options;
   }
@@ -81,14 +81,14 @@ export class NarinfoQuery implements Disposable {
   /** Call it once. */
   ask(storePathHash: StorePathHash): Promise<PoolAnswer> {
     for (const candidate of this.#candidates) {
-      const { upstream, patience } = candidate;
+      const { upstream, wait } = candidate;
       upstream.known()?.then(() => this.#answerIfDecided());
-      if (patience !== "full") {
-        upstream.reached().then((isReached) => candidate.patience = isReached ? "full" : "short");
+      if (wait !== "full") {
+        upstream.reached().then((isReached) => candidate.wait = isReached ? "full" : "short");
       }
       void this.#ask(candidate, storePathHash);
     }
-    if (this.#candidates.some(({ patience }) => patience !== "full")) this.#endWaitLater();
+    if (this.#candidates.some(({ wait }) => wait !== "full")) this.#endWaitLater();
     if (this.#candidates.length === 0) this.#answerIfDecided();
     return this.#answer.promise;
   }
@@ -171,9 +171,9 @@ function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswe
     return [{ candidate, offer: { upstream: upstream.source.url, ...offered } }];
   });
   const open = candidates.filter(({ reading }) => reading === undefined);
-  const waiting = open.filter(({ patience, upstream }) =>
-    !isOverdue || patienceOf(upstream.health) === "full" ||
-    patience === "full" && offers.length === 0
+  const waiting = open.filter(({ wait, upstream }) =>
+    !isOverdue || waitOf(upstream.health) === "full" ||
+    wait === "full" && offers.length === 0
   );
   if (offers.length === 0) {
     if (waiting.length > 0) return undefined;

@@ -63,7 +63,7 @@ export function nextHealth(now: UpstreamHealth, event: HealthEvent): UpstreamHea
   const { reason, atMs } = event;
   const failures = (now.state === "failing" ? now.failures : 0) + event.failures;
   if (failures < FAILURES_MAX) {
-    const hasAnswered = reason === "unreachable" && patienceOf(now) === "full";
+    const hasAnswered = reason === "unreachable" && waitOf(now) === "full";
     return { state: "failing", failures, hasAnswered };
   }
   const pauseMs = PROBE_PAUSE_MS;
@@ -113,9 +113,9 @@ export function probeForRequest(
  * How long a request may wait for an upstream. "full": for its timeouts. "short": a short time
  * unless a connection stands. "none": not at all, as only a timeout would come.
  */
-export type Patience = "full" | "short" | "none";
+export type UpstreamWait = "full" | "short" | "none";
 
-export function patienceOf(health: UpstreamHealth): Patience {
+export function waitOf(health: UpstreamHealth): UpstreamWait {
   switch (health.state) {
     case "unknown":
       return "short";

@@ -9,7 +9,7 @@ import {
   type QueuedNarinfoSource,
   type UpstreamReading,
 } from "./upstream.ts";
-import { looksUp, type Patience, patienceOf } from "./upstream_health.ts";
+import { looksUp, type UpstreamWait, waitOf } from "./upstream_health.ts";
 
 /** An upstream's state, for people. */
 export interface UpstreamStatus {
@@ -197,9 +197,9 @@ export class UpstreamPool implements Disposable {
   }
 
   /** How long a request to this upstream is worth waiting for. */
-  patience(url: string): Patience {
+  waitOf(url: string): UpstreamWait {
     const upstream = this.#find(url);
-    return upstream === undefined ? "none" : patienceOf(upstream.health);
+    return upstream === undefined ? "none" : waitOf(upstream.health);
   }
 
   /** Notes an exchange that the pool did not see: its answer, or why none came. */

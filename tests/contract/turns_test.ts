@@ -38,8 +38,8 @@ function turnsOf({ self, locks, ownLocks, isGone = () => false }: MemberParts): 
     tracer: NO_TRACER,
     log: SILENT,
   });
-  const patience = { retriesMax: 1, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };
-  return new MemberTurns({ leases, downloadTtlMs: 60_000, lruTtlMs: 60_000, patience });
+  const retryPolicy = { retriesMax: 1, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };
+  return new MemberTurns({ leases, downloadTtlMs: 60_000, lruTtlMs: 60_000, retryPolicy });
 }
 
 /** Locks that do not answer. */

@@ -13,7 +13,7 @@ const LIMIT_BYTES = 10 * MIB;
 const SAMPLE_EVERY_MS = 50;
 const CLIENTS = 8;
 /** No answer is late here, however busy the machine is. */
-const PATIENT = {
+const LONG_TIMEOUTS = {
   "cache-upstream-dialer-timeout": "60s",
   "cache-upstream-response-header-timeout": "60s",
 };
@@ -65,7 +65,7 @@ nixTest(
       "cache-upstream-url": upstream.url,
       "cache-upstream-public-key": upstream.publicKey,
       "cache-max-size": `${LIMIT_BYTES}B`,
-      ...PATIENT,
+      ...LONG_TIMEOUTS,
     });
     const source = { from: [larder.url], trust: [upstream.publicKey] };
     const sampled = sampleNarBytes(larder.storage, SAMPLE_EVERY_MS);

@@ -11,7 +11,7 @@ import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
 
 /** No answer is late here, however busy the machine is. */
-const PATIENT_MS = 60_000;
+const LONG_TIMEOUT_MS = 60_000;
 const small = makeStoreObject({ name: "small-1.0", size: 50_000 });
 /** Too large to be hashed before its first byte is sent. */
 const large = makeStoreObject({ name: "large-1.0", size: 6_000_000 });
@@ -161,7 +161,7 @@ class Scene implements AsyncDisposable {
 
   static async open(object: StoreObject): Promise<Scene> {
     const upstream = await fakeUpstream({ objects: [object], stored: true });
-    const cache = await TestCache.open({ upstreams: [upstream], timeoutMs: PATIENT_MS });
+    const cache = await TestCache.open({ upstreams: [upstream], timeoutMs: LONG_TIMEOUT_MS });
     const scene = new Scene(object, upstream, cache, await cache.narPath(object.storePathHash));
     await (await scene.get()).bytes();
     await cache.downloadsOver();
@@ -180,7 +180,7 @@ class Scene implements AsyncDisposable {
   nextProcess(options: Partial<TestCacheOptions> = {}): Promise<TestCache> {
     const { metadata, nars } = this.cache;
     const { upstream } = this;
-    const parts = { upstreams: [upstream], timeoutMs: PATIENT_MS, metadata, nars };
+    const parts = { upstreams: [upstream], timeoutMs: LONG_TIMEOUT_MS, metadata, nars };
     return TestCache.open({ ...parts, ...options });
   }
 

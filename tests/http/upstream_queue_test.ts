@@ -12,7 +12,7 @@ const TIMEOUT_MS = 5_000;
 /** A busy machine may take this much longer; a second timeout in a row takes more. */
 const SLACK_MS = 4_000;
 /** No timeout ends a request before the test lets it go. */
-const PATIENT_MS = 60_000;
+const LONG_TIMEOUT_MS = 60_000;
 
 for (
   const [what, { path, missing, pattern }] of Object.entries({
@@ -25,7 +25,10 @@ for (
     const options = { objects: [object], documents, stored: true, priority: 1 };
     await using fast = await fakeUpstream(options);
     await using slow = await fakeUpstream({ stored: true, priority: 2 });
-    await using cache = await TestCache.open({ upstreams: [fast, slow], timeoutMs: PATIENT_MS });
+    await using cache = await TestCache.open({
+      upstreams: [fast, slow],
+      timeoutMs: LONG_TIMEOUT_MS,
+    });
     // From here on its priority is known, too.
     await cache.get(missingNarinfo(0));
     using hold = new Hold();

@@ -166,7 +166,7 @@ export interface LarderStores {
 }
 
 /** The upstream is never silent, and never late. */
-const PATIENCE = { idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
+const NAR_TIMEOUTS = { idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
 
 /** The part that answers, as `buildApp` wires it. */
 export class RunningLarder {
@@ -204,7 +204,7 @@ export class RunningLarder {
       log,
       observe: () => undefined,
     });
-    const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...PATIENCE };
+    const attempts = { candidates, logging: { pool, demotions, log, metrics }, ...NAR_TIMEOUTS };
     const keeping = { metadata, nars, nowMs, owner };
     const downloads = new Downloads({
       attempts,

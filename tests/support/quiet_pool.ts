@@ -3,7 +3,7 @@ export function quietPool(upstreams: readonly string[]) {
   return {
     narinfo: () => Promise.resolve({ kind: "absent" as const }),
     order: () => [...upstreams],
-    patience: () => "full" as const,
+    waitOf: () => "full" as const,
     probeIfDown: () => Promise.resolve(),
     noteNar: () => undefined,
     has: () => true,

@@ -136,7 +136,7 @@ export class Downloads implements InFlight {
    */
   join(nar: NarRecord, requestId: string): JoinedDownload {
     const inFlight = this.find(nar.name);
-    // A client has more patience, and more room, than a prefetch.
+    // A client waits longer than a prefetch, and may use more room.
     if (inFlight === undefined || hasFailedInBackground(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
       const run = (download: Download) => this.#runInTurn(this.#run, { download, nar, requestId });

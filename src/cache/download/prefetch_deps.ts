@@ -56,7 +56,7 @@ function sparePool(
 ): CandidatesPool {
   return {
     order: () => pool.order(),
-    patience: (url) => isWanted() || spare.isSpare(url) ? pool.patience(url) : "none",
+    waitOf: (url) => isWanted() || spare.isSpare(url) ? pool.waitOf(url) : "none",
     narinfo: (storePathHash, options) =>
       isWanted() ? pool.narinfo(storePathHash, options) : Promise.resolve({ kind: "unknown" }),
     probeIfDown: async (urls) => {

@@ -73,7 +73,7 @@ export class Importer {
   async run(source: ImportSource): Promise<ImportProgress> {
     this.#count({ entriesAll: source.entryCount });
     const pins = source.pins().map((pin) => ({ kind: "put-pin", pin }) as const);
-    if (pins.length > 0) await this.#deps.metadata.apply(pins, { patient: true });
+    if (pins.length > 0) await this.#deps.metadata.apply(pins, { mustWait: true });
     const entries = source.entries(this.#signal)[Symbol.asyncIterator]();
     const workers = Array.from({ length: this.#deps.entriesAtOnce }, async () => {
       for (let next = await entries.next(); !next.done; next = await entries.next()) {
@@ -122,7 +122,7 @@ export class Importer {
     if (outcome.kind === "refused") throw new UploadRefused("invalid", outcome.line);
     if (outcome.kind === "known") {
       const touch = { kind: "touch-narinfo", storePathHash, atMs: usedAtMs } as const;
-      await this.#deps.metadata.apply([touch], { patient: true });
+      await this.#deps.metadata.apply([touch], { mustWait: true });
     }
     this.#letGo(entry);
     const { stored, storedBytes, known } = this.#progress;

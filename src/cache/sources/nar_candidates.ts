@@ -23,7 +23,7 @@ export interface MemberNarSources {
 
 export interface NarCandidatesDeps {
   readonly metadata: NarFinder & ChangeWriter;
-  readonly pool: Pick<UpstreamPool, "narinfo" | "order" | "patience" | "probeIfDown">;
+  readonly pool: Pick<UpstreamPool, "narinfo" | "order" | "waitOf" | "probeIfDown">;
   readonly demotions: Demotions;
   /** Finds the name of a NAR's store path, for the log lines that follow. Never rejects. */
   readonly nameOf?: (narName: NarName) => string | Promise<string | undefined>;
@@ -54,7 +54,7 @@ export async function* narCandidates(
     .toSorted((a, b) => order.indexOf(a.upstream) - order.indexOf(b.upstream));
   const isDemoted = ({ upstream }: NarSource) => demotions.get(nar.name, upstream) !== undefined;
 
-  const answers = ({ upstream }: NarSource) => pool.patience(upstream) !== "none";
+  const answers = ({ upstream }: NarSource) => pool.waitOf(upstream) !== "none";
 
   if (!known.some(answers)) await pool.probeIfDown(known.map(({ upstream }) => upstream));
   yield* known.filter((source) => answers(source) && !isDemoted(source));

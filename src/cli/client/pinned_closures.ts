@@ -39,15 +39,15 @@ export async function pinnedClosures(
 const LOOK_EVERY_MS = 250;
 
 /**
- * The pinned roots whose closure is incomplete on the server. Waits up to `patienceMs`: the server
+ * The pinned roots whose closure is incomplete on the server. Waits up to `waitMaxMs`: the server
  * keeps a NAR file once it is verified, and if there is room.
  */
 export async function notKept(
   client: Pick<ServerClient, "request">,
   targets: readonly StorePathArgument[],
-  patienceMs: number,
+  waitMaxMs: number,
 ): Promise<readonly FailedPath[]> {
-  for (const untilMs = performance.now() + patienceMs;;) {
+  for (const untilMs = performance.now() + waitMaxMs;;) {
     const pins = await pinnedClosures(client);
     const short = targets.flatMap(({ given, storePathHash }) => {
       const missing = pins.find(({ root }) => root === storePathHash)?.missing ?? 0;

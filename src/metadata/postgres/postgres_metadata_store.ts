@@ -201,11 +201,11 @@ export class PostgresMetadataStore
     return this.#read<HistoryRow>("history");
   }
 
-  async apply(changes: readonly Change[], { patient = false }: WriteOptions = {}): Promise<void> {
+  async apply(changes: readonly Change[], { mustWait = false }: WriteOptions = {}): Promise<void> {
     if (changes.length === 0) return;
     const touches = encodeTouches(changes);
     if (touches !== undefined) await this.#writer.run("touch", touches);
-    else await this.#writer.apply(changes, patient);
+    else await this.#writer.apply(changes, mustWait);
   }
 
   async stock(except: MemberId = ""): Promise<Stock> {

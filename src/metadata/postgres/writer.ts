@@ -37,7 +37,7 @@ interface Settle {
 type PendingWrite =
   & Settle
   & (
-    | { readonly changes: readonly Change[]; readonly isPatient: boolean }
+    | { readonly changes: readonly Change[]; readonly mustWait: boolean }
     | { readonly operation: Operation; readonly argument: unknown }
   );
 
@@ -71,8 +71,8 @@ export class Writer implements AsyncDisposable {
   }
 
   /** Lists that wait together share a transaction; each is still all or nothing. */
-  async apply(changes: readonly Change[], isPatient: boolean): Promise<void> {
-    await this.#add((settle) => ({ ...settle, changes, isPatient }));
+  async apply(changes: readonly Change[], mustWait: boolean): Promise<void> {
+    await this.#add((settle) => ({ ...settle, changes, mustWait }));
   }
 
   run(operation: Operation, argument: unknown = {}): Promise<WriteOutcome> {
@@ -116,7 +116,7 @@ export class Writer implements AsyncDisposable {
     if (first === undefined) return [];
     if (!("changes" in first)) return this.#pending.splice(0, 1);
     const isOther = (write: PendingWrite) =>
-      !("changes" in write) || write.isPatient !== first.isPatient;
+      !("changes" in write) || write.mustWait !== first.mustWait;
     const end = this.#pending.findIndex(isOther);
     return this.#pending.splice(0, Math.min(LISTS_MAX, end < 0 ? Infinity : end));
   }
@@ -128,7 +128,7 @@ export class Writer implements AsyncDisposable {
       return first.resolve(await this.#once(first.operation, first.argument, AWAY_MAX_MS));
     }
     const lists = batch.flatMap((write) => "changes" in write ? [write.changes] : []);
-    const waitMs = first.isPatient && !this.#closed ? Infinity : AWAY_MAX_MS;
+    const waitMs = first.mustWait && !this.#closed ? Infinity : AWAY_MAX_MS;
     const outcome = await this.#once("apply", encodeLists(lists), waitMs);
     const errors = outcome["errors"] as readonly (ListError | null)[];
     for (const [index, { resolve, reject }] of batch.entries()) {

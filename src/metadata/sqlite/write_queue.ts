@@ -38,9 +38,9 @@ export class WriteQueue {
   }
 
   /** Lists of the same turn share a transaction; each is still all or nothing. */
-  write(changes: readonly Change[], { patient = false }: WriteOptions = {}): Promise<void> {
+  write(changes: readonly Change[], { mustWait = false }: WriteOptions = {}): Promise<void> {
     return new Promise<void>((resolve, reject) => {
-      const untilMs = patient ? Infinity : performance.now() + LOCKED_MAX_MS;
+      const untilMs = mustWait ? Infinity : performance.now() + LOCKED_MAX_MS;
       this.#pending.push({ changes, untilMs, resolve, reject });
       if (this.#retry === undefined) this.#flushSoon();
     });

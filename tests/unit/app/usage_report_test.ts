@@ -25,9 +25,9 @@ async function reported(...args: readonly string[]): Promise<string> {
   );
   const url = `--analytics-reporting-url=http://127.0.0.1:${server.addr.port}`;
   using _usage = reportUsage(settingsOf(url, ...args), log, EVERY_MS);
-  const patience = setTimeout(() => arrived.resolve("nothing"), 40 * EVERY_MS);
+  const timer = setTimeout(() => arrived.resolve("nothing"), 40 * EVERY_MS);
   const text = await arrived.promise;
-  clearTimeout(patience);
+  clearTimeout(timer);
   return text;
 }
 

@@ -22,7 +22,7 @@ Deno.test("leases: while another member evicts, the log says so every ten second
   using time = new PlayedTime();
   const scene = sceneOf(HELD);
   for (let attempt = 0; attempt < 45; attempt++) {
-    const { kind } = await scene.leases.take({ lockType: "lru", ttlMs: 1_000, patience: NONE });
+    const { kind } = await scene.leases.take({ lockType: "lru", ttlMs: 1_000, retryPolicy: NONE });
     assert.equal(kind, "theirs");
     await time.advance(250);
   }
@@ -37,7 +37,7 @@ Deno.test("leases: a lock that others hold is one warning, until one is acquired
   const lease = { lost, [Symbol.asyncDispose]: () => Promise.resolve() };
   const tryAcquire = () => Promise.resolve(held ? undefined : lease);
   const { leases, lines } = sceneOf({ ...HELD, tryAcquire });
-  const job = { lockType: "download:narinfo", hash: "a", ttlMs: 1_000, patience: NONE } as const;
+  const job = { lockType: "download:narinfo", hash: "a", ttlMs: 1_000, retryPolicy: NONE } as const;
   for (let attempt = 0; attempt < 3; attempt++) await leases.take(job);
   held = false;
   await using turn = await leases.take(job);
@@ -61,7 +61,7 @@ Deno.test("leases: members stream NARs alone, so the hint for narinfos is anothe
     const [lockType, isStreamed] of [["download:nar", true], ["download:narinfo", false]] as const
   ) {
     const { leases, lines } = sceneOf(HELD);
-    await leases.take({ lockType, hash: "a", ttlMs: 1_000, patience: NONE });
+    await leases.take({ lockType, hash: "a", ttlMs: 1_000, retryPolicy: NONE });
     assert.equal(/--cache-advertise-url/.test(lines[0]?.["hint"] ?? ""), isStreamed, lockType);
   }
 });

@@ -3,10 +3,10 @@ import fc from "fast-check";
 import type { NoAnswerReason } from "../../../src/upstream/upstream.ts";
 import {
   nextHealth,
-  patienceOf,
   probeDueAtMs,
   probeForRequest,
   type UpstreamHealth,
+  waitOf,
 } from "../../../src/upstream/upstream_health.ts";
 import { checkProperty } from "../../support/property.ts";
 
@@ -37,14 +37,14 @@ Deno.test("upstream health: a look at the priority alone makes no upstream down"
 });
 
 for (const reason of ["timeout", "unreachable"] as const) {
-  const patience = reason === "timeout" ? "short" : "full";
-  Deno.test(`upstream health: after an answer, one ${reason} leaves ${patience} patience`, () => {
+  const wait = reason === "timeout" ? "short" : "full";
+  Deno.test(`upstream health: after an answer, one ${reason} allows a ${wait} wait`, () => {
     const played = new PlayedHealth();
-    assert.equal(patienceOf(played.health), "short");
+    assert.equal(waitOf(played.health), "short");
     played.take({ type: "request", result: undefined });
-    assert.equal(patienceOf(played.health), "full");
+    assert.equal(waitOf(played.health), "full");
     played.take({ type: "request", result: reason });
-    assert.equal(patienceOf(played.health), patience);
+    assert.equal(waitOf(played.health), wait);
   });
 }
 
@@ -99,11 +99,11 @@ class PlayedHealth {
     const probe = probeForRequest(this.health, this.#nowMs);
     if (!this.#isDown) return assert.equal(probe, undefined);
     // Requests wait for a silent upstream a fifth of the time at most: 800 ms in 4 s.
-    const hasNoPatience = patienceOf(this.health) === "none";
-    if (hasNoPatience && probe === "awaited") assert.ok(this.#nowMs - this.#awaitedAtMs >= 4_000);
+    const isNotAwaited = waitOf(this.health) === "none";
+    if (isNotAwaited && probe === "awaited") assert.ok(this.#nowMs - this.#awaitedAtMs >= 4_000);
     if (probe !== undefined) this.#probe(probe === "awaited");
     else if (this.#probes.length > 0) assert.ok(this.#nowMs - Math.max(...this.#probes) < 1_000);
-    else assert.equal(patienceOf(this.health), "none");
+    else assert.equal(waitOf(this.health), "none");
   }
 
   #probe(isAwaited: boolean): void {

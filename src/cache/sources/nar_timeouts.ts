@@ -8,7 +8,7 @@ interface UpstreamTimeouts {
 }
 
 /** Timeouts of NAR requests. */
-export function narPatience(upstreams: readonly UpstreamTimeouts[]) {
+export function narTimeouts(upstreams: readonly UpstreamTimeouts[]) {
   const idleTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.idleTimeoutMs));
   const headerTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.headerTimeoutMs));
   return { idleTimeoutMs, hedgeAfterMs: headerTimeoutMs / HEDGE_PART };
