@@ -1,7 +1,7 @@
 import type { ClosureLister } from "../pins/pinned_closures.ts";
 import type { HandOver } from "../http/routes/nar_hand_over.ts";
 import type { Token } from "../http/access/tokens.ts";
-import type { Turns } from "../locks/turns.ts";
+import type { WorkLeases } from "../locks/work_leases.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
@@ -35,8 +35,8 @@ export interface StoreParts {
   /** How another server sends a stored file itself. */
   readonly handOver?: HandOver | undefined;
   readonly space: SpaceParts;
-  /** The turns of all members, which read from each other; `undefined`: there are no others. */
-  readonly turns?: Turns | undefined;
+  /** The leases of all members, which read from each other; `undefined`: there are no others. */
+  readonly leases?: WorkLeases | undefined;
 }
 
 /** This member's folder in the spool. */

@@ -26,7 +26,7 @@ import { pageActionRoutes } from "../http/routes/page_actions.ts";
 import { pinnedClosuresRoute, pinRoute, pinsRoute } from "../http/routes/pins.ts";
 import { pubkeyRoute } from "../http/routes/pubkey.ts";
 import { type Route, Router } from "../http/routes/router.ts";
-import { NO_OTHER_MEMBERS } from "../locks/turns.ts";
+import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { PinnedClosures } from "../pins/pinned_closures.ts";
@@ -191,7 +191,7 @@ function buildCache(
   resources: AsyncDisposableStack,
 ) {
   const { nowMs, fetching: { negativeTtlMs }, telemetry, stores } = parts;
-  const { metadata, nars, spool, turns = NO_OTHER_MEMBERS } = stores;
+  const { metadata, nars, spool, leases = NO_OTHER_MEMBERS } = stores;
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
@@ -217,7 +217,7 @@ function buildCache(
     attempts,
     transfer: { ...workers, keeping, tracer },
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
-    ...{ reads, pool, turns },
+    ...{ reads, pool, leases },
     files: {
       spoolFolder: spool.path,
       own: (path) => spool.own?.(path),

@@ -26,13 +26,13 @@ export interface NarinfoNeighbours {
 
 /** Wires narinfos, and the prefetch for the clients that request them. */
 export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
-  const { nowMs, fetching, stores: { metadata, turns } } = parts;
+  const { nowMs, fetching, stores: { metadata, leases } } = parts;
   const { log, metrics } = parts.telemetry;
   const { pool, negative, demotions, touches, downloads, space, names } = neighbours;
   const signer = createSigner(parts.identity.secretKey);
   const narinfoFetches = new NarinfoFetches({
     metadata: noteStorePathNames(metadata, names),
-    ...{ pool, signer, nowMs, memory: { negative, demotions }, turns, log },
+    ...{ pool, signer, nowMs, memory: { negative, demotions }, leases, log },
   });
   const prefetch = fetching.prefetch && new Prefetch({
     narinfos: { narinfoFetches, metadata, negative, pool },

@@ -8,7 +8,7 @@ import { MemberDownloads } from "../cache/serve_member_download.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
 import { narTimeouts } from "../cache/sources/nar_timeouts.ts";
-import { NO_OTHER_MEMBERS } from "../locks/turns.ts";
+import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import type { AppParts } from "./app_parts.ts";
 import type { buildUpstreams } from "./build_upstreams.ts";
@@ -27,7 +27,7 @@ export interface NarNeighbours {
 
 /** Wires the answers to NAR requests, of clients and of other members. */
 export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
-  const { metadata, turns } = parts.stores;
+  const { metadata, leases } = parts.stores;
   const { metrics, tracer = NO_TRACER } = parts.telemetry;
   const { attempts, transfers, verifier, watchers, downloads, kept } = neighbours;
   const timeouts = narTimeouts(parts.upstream.settings);
@@ -49,7 +49,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   return {
     nars: new NarServer({
       ...{ kept, downloads, passThrough, watchers },
-      memberDownloads: turns && new MemberDownloads({
+      memberDownloads: leases && new MemberDownloads({
         ...{ members: sources, downloads, here, passThrough },
         sinks: (own) => sinks(sources.with(own)),
       }),
@@ -61,7 +61,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
       }),
       sizes,
     }),
-    members: turns ? here : undefined,
+    members: leases ? here : undefined,
   };
 }
 
@@ -70,11 +70,11 @@ function memberSources(
   { stores, upstream, identity }: AppParts,
   { narSources, client }: NarNeighbours["upstreams"],
 ): MemberSources {
-  const { turns = NO_OTHER_MEMBERS, space: { owner: member } } = stores;
+  const { leases = NO_OTHER_MEMBERS, space: { owner: member } } = stores;
   const token = identity.tokens.find(({ role }) => role === "read");
   const [first] = upstream.settings;
   return new MemberSources({
-    turns,
+    leases,
     upstreams: narSources,
     client,
     member,

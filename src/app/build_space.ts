@@ -2,7 +2,7 @@ import type { Downloads } from "../cache/download/downloads.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Remover } from "../cache/remove.ts";
 import type { Touches } from "../cache/touches.ts";
-import { NO_OTHER_MEMBERS } from "../locks/turns.ts";
+import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
@@ -21,7 +21,7 @@ export function buildSpace(
 ) {
   const {
     nowMs,
-    stores: { metadata, nars, turns = NO_OTHER_MEMBERS },
+    stores: { metadata, nars, leases = NO_OTHER_MEMBERS },
     telemetry: { log, metrics },
   } = parts;
   const entries = metrics.series("evicted_entries_total", {});
@@ -34,7 +34,7 @@ export function buildSpace(
   };
   const users = { reads, flushTouches: () => touches.flush() };
   const space = assembleSpace(parts.stores.space, users, {
-    ...{ metadata, nars, turns, nowMs, log, observe },
+    ...{ metadata, nars, leases, nowMs, log, observe },
   });
   const { budget } = space;
   const limit = budget.limitBytes === Infinity ? 0 : budget.limitBytes;

@@ -2,7 +2,7 @@ import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { OpenSource } from "../cache/fetch/sink_fetcher.ts";
 import { type MemberNarSources, OWN_COPY_URL } from "../cache/sources/nar_candidates.ts";
-import type { NarHolder, Turns } from "../locks/turns.ts";
+import type { NarHolder, WorkLeases } from "../locks/work_leases.ts";
 import type { NarSource } from "../metadata/metadata_store.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
@@ -21,7 +21,7 @@ const FOLDER = "nar/";
 type Source = OpenSource & Pick<NarBodySource, "statNar">;
 
 export interface MemberSourcesDeps {
-  readonly turns: Pick<Turns, "holderOf" | "stopped">;
+  readonly leases: Pick<WorkLeases, "holderOf" | "stopped">;
   readonly upstreams: ReadonlyMap<string, NarBodySource>;
   readonly client: Deno.HttpClient;
   /** Settings of requests to members, without a URL. */
@@ -50,7 +50,7 @@ export class MemberSources implements MemberNarSources {
   }
 
   async sourceOf(nar: NarName): Promise<NarSource | undefined> {
-    const holder = await this.#deps.turns.holderOf(nar);
+    const holder = await this.#deps.leases.holderOf(nar);
     if (holder === undefined) return undefined;
     const { url } = holder;
     if (!this.#members.has(url)) this.#members.set(url, this.#memberAt(holder));
@@ -59,7 +59,7 @@ export class MemberSources implements MemberNarSources {
 
   /** Frees the lock of a stopped member. If that member goes on, it goes on without the lock. */
   async stopped(nar: NarName, { upstream: url }: NarSource): Promise<void> {
-    await this.#deps.turns.stopped(nar, { url });
+    await this.#deps.leases.stopped(nar, { url });
   }
 
   /** The same sources, and `own` as this member's copy. */
@@ -68,7 +68,7 @@ export class MemberSources implements MemberNarSources {
   }
 
   #memberAt(holder: NarHolder): Source {
-    const { settings, client, member, trace = NO_UPSTREAM_TRACE, turns } = this.#deps;
+    const { settings, client, member, trace = NO_UPSTREAM_TRACE, leases } = this.#deps;
     const source = new HttpNarSource({
       settings: { ...settings, url: holder.url },
       client,
@@ -76,7 +76,7 @@ export class MemberSources implements MemberNarSources {
     });
     const stopped = async (location: string) => {
       const nar = parseNarName(location.slice(FOLDER.length));
-      if (nar !== undefined) await turns.stopped(nar, holder);
+      if (nar !== undefined) await leases.stopped(nar, holder);
     };
     return {
       idleTimeoutMs: settings.idleTimeoutMs,

@@ -2,7 +2,7 @@ import { type ShardComparer, StoreComparer } from "../cache/reconcile/compare_sh
 import { Reconciler } from "../cache/reconcile/reconciler.ts";
 import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { Repairer } from "../cache/reconcile/repairer.ts";
-import type { Turns } from "../locks/turns.ts";
+import type { WorkLeases } from "../locks/work_leases.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -27,19 +27,19 @@ export interface ReconciliationDeps {
   readonly beside: ShardComparer & Disposable;
   readonly app: Pick<App, "space">;
   readonly owner: string;
-  readonly turns?: Pick<Turns, "repair"> | undefined;
+  readonly leases?: Pick<WorkLeases, "repair"> | undefined;
   readonly log: Logger;
 }
 
 /** Compares files with rows in the background, until disposed of. */
 export async function startReconciliation(deps: ReconciliationDeps): Promise<AsyncDisposable> {
-  const { app: { space }, stores, beside, owner, turns, log } = deps;
+  const { app: { space }, stores, beside, owner, leases, log } = deps;
   const { metadata, claim } = stores;
   const { keptFiles } = await metadata.stock();
   const here = new StoreComparer(stores);
   const first = keptFiles > FILES_ON_THIS_THREAD_MAX ? beside : here;
   const reconciler = new Reconciler({
-    ...{ turns, log },
+    ...{ leases, log },
     nowMs: Date.now,
     // Later passes are slow: a shard in ten seconds.
     comparer: {

@@ -34,7 +34,7 @@ import { serviceManager } from "./service_manager.ts";
 import { openSigningKey, planSigningKey } from "./own_key.ts";
 import { tokensOf } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
-import { openTurns } from "./open_turns.ts";
+import { openLeases } from "./open_leases.ts";
 import { openStores, type Stores } from "./stores.ts";
 import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
@@ -63,14 +63,14 @@ export async function serve(settings: Settings): Promise<number> {
     await using stores = await openStores(places, folders, log, tracer);
     problems.takeClock(stores.nowMs);
     const secretKey = keyPlan && await openSigningKey(keyPlan, stores.keys, log);
-    const { spool, member, metadata, ids, nars } = stores;
-    await using turns = await openTurns(settings, { member, metadata, ids, metrics, tracer, log });
+    const { spool, member, metadata, nars } = stores;
+    await using leases = await openLeases(settings, { ...stores, metrics, tracer, log });
     await using app = buildApp({
       stores: {
         metadata,
         nars,
         ...closuresIn(places, metadata),
-        ...{ spool, turns },
+        ...{ spool, leases },
         handOver: handOverOf(settings, stores),
         space: spaceParts(settings, stores),
       },
@@ -105,7 +105,7 @@ export async function serve(settings: Settings): Promise<number> {
       ...{ storage: folders.storage, metrics, log },
     });
     await using _reconciliation = await startReconciliation({
-      ...{ stores, app, turns, log },
+      ...{ stores, app, leases, log },
       beside: new WorkerComparer(places),
       owner: member,
     });

@@ -48,11 +48,11 @@ export class MemberDownloads {
     return await openPassThrough(remote, nar, requester);
   }
 
-  /** An answer from this member, with a new download if it is this member's turn. */
+  /** An answer from this member, with a new download if this member has the lease. */
   async #openOwn(nar: NarRecord, { requestId, client }: Requester): Promise<NarAnswer | undefined> {
     const { downloads, here } = this.#deps;
     try {
-      await downloads.join(nar, requestId).download.hasTurn();
+      await downloads.join(nar, requestId).download.hasLease();
     } catch (error) {
       if (!(error instanceof NotKept)) throw error;
     }

@@ -15,8 +15,8 @@ import {
   LocksUnavailable,
 } from "./locks.ts";
 
-/** This member's turn, or another's. Disposing of it ends the lease, if there is one. */
-export interface Turn extends AsyncDisposable {
+/** A lease of this member or another for one piece of work. Its end frees the lock, if any. */
+export interface WorkLease extends AsyncDisposable {
   /**
    * "ours": do the work; without an answer of the locks others may do it, too. "theirs": the
    * holder does it. "done": it is done.
@@ -64,13 +64,13 @@ export class Leases {
   }
 
   /** Never rejects. */
-  async take(job: LeaseJob): Promise<Turn> {
+  async take(job: LeaseJob): Promise<WorkLease> {
     const facts = { "larder.lock.type": job.lockType };
     return await this.#deps.tracer.span({ name: "acquire lock", kind: "client", facts }, (span) => {
       const call: LeaseCall = { job, startedAtMs: performance.now(), retries: 0 };
-      return this.#take(call).then((turn) => {
-        span.set({ "larder.lock.turn": turn.kind, "larder.lock.retries": call.retries });
-        return turn;
+      return this.#take(call).then((lease) => {
+        span.set({ "larder.lock.turn": lease.kind, "larder.lock.retries": call.retries });
+        return lease;
       });
     });
   }
@@ -98,15 +98,15 @@ export class Leases {
     }
   }
 
-  async #take(call: LeaseCall): Promise<Turn> {
+  async #take(call: LeaseCall): Promise<WorkLease> {
     const { job } = call;
     for (;;) {
       try {
-        const turn = await this.#tryOnce(call);
-        if (turn !== undefined) {
+        const lease = await this.#tryOnce(call);
+        if (lease !== undefined) {
           // Another member's lock does not show that this one can acquire any.
-          if (turn.kind === "ours") this.#outage.worked();
-          return turn;
+          if (lease.kind === "ours") this.#outage.worked();
+          return lease;
         }
         if (call.retries >= job.retryPolicy.retriesMax) return await this.#timedOut(call);
       } catch (error) {
@@ -122,7 +122,7 @@ export class Leases {
   }
 
   /** `undefined`: try again later. Throws where the locks do not answer. */
-  async #tryOnce(call: LeaseCall): Promise<Turn | undefined> {
+  async #tryOnce(call: LeaseCall): Promise<WorkLease | undefined> {
     const { job } = call;
     const { locks } = this.#deps;
     const name = lockNameOf(job);
@@ -139,14 +139,14 @@ export class Leases {
   }
 
   /** Another member may have done the work before the lock was free. */
-  async #ours(lease: Lease, call: LeaseCall): Promise<Turn> {
-    const turn = this.#turnOf(lease, call, "distributed");
-    if (!await call.job.isDone?.()) return turn;
-    await turn[Symbol.asyncDispose]();
+  async #ours(lease: Lease, call: LeaseCall): Promise<WorkLease> {
+    const ours = this.#workLeaseOf(lease, call, "distributed");
+    if (!await call.job.isDone?.()) return ours;
+    await ours[Symbol.asyncDispose]();
     return DONE;
   }
 
-  #turnOf(lease: Lease, call: LeaseCall, mode: LockMode): Turn {
+  #workLeaseOf(lease: Lease, call: LeaseCall, mode: LockMode): WorkLease {
     const { metrics } = this.#deps;
     const { job } = call;
     const atMs = performance.now();
@@ -172,7 +172,7 @@ export class Leases {
   }
 
   /** A live member has kept the lock for longer than any request may wait. */
-  async #timedOut(call: LeaseCall): Promise<Turn> {
+  async #timedOut(call: LeaseCall): Promise<WorkLease> {
     const { metrics, log } = this.#deps;
     const { job } = call;
     metrics.failed(job, "timeout");
@@ -187,22 +187,22 @@ export class Leases {
     const hint = job.lockType === "download:nar" ? STREAM_HINT : HELD_HINT;
     const facts = { ...factsOf(call), reason: "timeout", hint };
     this.#outage.failed("failed to acquire lock", facts, "timeout");
-    return OWN_TURN;
+    return UNLOCKED;
   }
 
-  async #unlocked(call: LeaseCall, error: unknown): Promise<Turn> {
+  async #unlocked(call: LeaseCall, error: unknown): Promise<WorkLease> {
     const { ownLocks } = this.#deps;
     if (ownLocks !== undefined) {
       const lease = await ownLocks.tryAcquire(lockNameOf(call.job), call.job.ttlMs);
-      return lease === undefined ? HELD_BY_OTHER : this.#turnOf(lease, call, "local");
+      return lease === undefined ? HELD_BY_OTHER : this.#workLeaseOf(lease, call, "local");
     }
     const reason = error instanceof LocksUnavailable ? error.reason : "redis_error";
     const facts = { ...factsOf(call), reason, error: messageOf(error) };
     this.#outage.failed("failed to acquire lock", facts);
-    return OWN_TURN;
+    return UNLOCKED;
   }
 
-  #lost(job: LeaseJob): Turn {
+  #lost(job: LeaseJob): WorkLease {
     this.#deps.metrics.lost(job);
     return HELD_BY_OTHER;
   }
@@ -216,10 +216,10 @@ export class Leases {
 }
 
 const nothing = () => Promise.resolve();
-/** A turn without a lease. */
-export const OWN_TURN: Turn = { kind: "ours", [Symbol.asyncDispose]: nothing };
-const HELD_BY_OTHER: Turn = { kind: "theirs", [Symbol.asyncDispose]: nothing };
-const DONE: Turn = { kind: "done", [Symbol.asyncDispose]: nothing };
+/** A lease without a lock. */
+export const UNLOCKED: WorkLease = { kind: "ours", [Symbol.asyncDispose]: nothing };
+const HELD_BY_OTHER: WorkLease = { kind: "theirs", [Symbol.asyncDispose]: nothing };
+const DONE: WorkLease = { kind: "done", [Symbol.asyncDispose]: nothing };
 
 function factsOf({ job: { lockType, hash }, startedAtMs, retries }: LeaseCall) {
   return {

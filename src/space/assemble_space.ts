@@ -1,10 +1,10 @@
 import type { MemberId } from "../base/member_id.ts";
-import { NO_OTHER_MEMBERS, type Turns } from "../locks/turns.ts";
+import { NO_OTHER_MEMBERS, type WorkLeases } from "../locks/work_leases.ts";
 import { Accounts, type AccountsDeps } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
 import { Evictor, type EvictorDeps } from "./evictor.ts";
-import { EvictorInTurn } from "./evictor_in_turn.ts";
+import { LeasedEvictor } from "./leased_evictor.ts";
 import { Space } from "./space.ts";
 import { SpaceBudget } from "./space_budget.ts";
 import { SpareRoom } from "./spare_room.ts";
@@ -34,7 +34,7 @@ export interface SpaceSurroundings {
     & AccountsDeps["metadata"]
     & EvictionRunsDeps["metadata"];
   readonly nars: SweeperDeps["nars"];
-  readonly turns?: Pick<Turns, "eviction">;
+  readonly leases?: Pick<WorkLeases, "eviction">;
   readonly nowMs: () => number;
   readonly log: EvictionRunsDeps["log"];
   readonly observe: EvictionRunsDeps["observe"];
@@ -47,13 +47,13 @@ const GRACE_ROUNDS_MAX = 16;
 export function assembleSpace(
   { limitBytes, owner, graceMs = 0 }: SpaceParts,
   { reads, flushTouches }: SpaceUsers,
-  { metadata, nars, turns = NO_OTHER_MEMBERS, nowMs, log, observe }: SpaceSurroundings,
+  { metadata, nars, leases = NO_OTHER_MEMBERS, nowMs, log, observe }: SpaceSurroundings,
 ): Space {
   const accounts = new Accounts({ metadata, owner, budget: new SpaceBudget(limitBytes), log });
   const sweeper = new Sweeper({ metadata, nars, owner, graceMs, log });
   const parts = { metadata, sweeper, accounts, reads, flushTouches, owner, nowMs };
   const alone = new Evictor(parts, graceMs > 0 ? GRACE_ROUNDS_MAX : 1);
-  const evictor = new EvictorInTurn({ evictor: alone, accounts, turns });
+  const evictor = new LeasedEvictor({ evictor: alone, accounts, leases });
   const runs = new EvictionRuns({ evictor, accounts, metadata, reads, nowMs, log, observe });
   const spare = new SpareRoom({ metadata, reads, flushTouches, nowMs });
   return new Space({ accounts, sweeper, runs, spare, reads, nowMs, log });

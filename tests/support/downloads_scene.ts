@@ -6,7 +6,7 @@ import type { NarFetcher } from "../../src/cache/fetch/nar_fetcher.ts";
 import type { NarMeasure, VerifyOrder } from "../../src/cache/verify/nar_verifier.ts";
 import type { NarRow } from "../../src/metadata/metadata_store.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
-import { NO_OTHER_MEMBERS, type Turns } from "../../src/locks/turns.ts";
+import { NO_OTHER_MEMBERS, type WorkLeases } from "../../src/locks/work_leases.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -42,7 +42,7 @@ export interface DownloadsScene {
   readonly nowMs?: () => number;
   /** Called when a file is about to be published. */
   readonly publishing?: () => void;
-  readonly turns?: Pick<Turns, "nar">;
+  readonly leases?: Pick<WorkLeases, "nar">;
 }
 
 export function downloadsOver(
@@ -77,7 +77,7 @@ export function downloadsOver(
     reads: new ActiveReads(),
     space,
     pool,
-    turns: told.turns ?? NO_OTHER_MEMBERS,
+    leases: told.leases ?? NO_OTHER_MEMBERS,
     files: { spoolFolder: folder.path, verifyThreads: told.verifyThreads ?? 1 },
   });
 }

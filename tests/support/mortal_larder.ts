@@ -278,8 +278,8 @@ export class RunningLarder {
     const { downloads } = this.#traffic;
     await downloads.idle();
     await this.#background;
-    // A received file without room has further turns, as the chores give them.
-    for (let turn = 0; turn < TURNS_MAX && downloads.backlog().files > 0; turn++) {
+    // A received file without room has further tries, as the chores give them.
+    for (let tries = 0; tries < TRIES_MAX && downloads.backlog().files > 0; tries++) {
       await this.space.refresh();
       await downloads.resume([]);
     }
@@ -299,7 +299,7 @@ export class RunningLarder {
 }
 
 /** More than a received file gets. */
-const TURNS_MAX = 10;
+const TRIES_MAX = 10;
 
 let deadCount = 0;
 

@@ -1,7 +1,7 @@
 import { messageOf } from "../../base/failure.ts";
 import type { Settings } from "../../config/options.ts";
 import { createLogger } from "../../telemetry/logger.ts";
-import { redisOf } from "../open_turns.ts";
+import { redisOf } from "../open_leases.ts";
 
 /** Asks Redis for an answer. Returns why there is none; writes nothing. */
 export async function redisProblem(settings: Settings): Promise<string | undefined> {

@@ -85,8 +85,8 @@ export class Download {
     return this.#isWanted;
   }
 
-  /** Resolves when it is this member's turn to download the file, or it ended before. */
-  async hasTurn(): Promise<void> {
+  /** Resolves when this member has the lease to download the file, or it ended before. */
+  async hasLease(): Promise<void> {
     const isOpen = () => this.#state.state === "opening" && !this.#state.isOurs;
     while (isOpen()) await this.#changed.notified();
   }

@@ -13,8 +13,8 @@ import type { NarFailure } from "../sources/nar_attempts.ts";
 import { runReceived } from "./received_file.ts";
 import { type ReceivedFile, ReceivedFiles } from "./received_files.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
-import { runInTurn } from "./run_in_turn.ts";
-import { NO_OTHER_MEMBERS, type Turns } from "../../locks/turns.ts";
+import { runLeased } from "./run_leased.ts";
+import { NO_OTHER_MEMBERS, type WorkLeases } from "../../locks/work_leases.ts";
 
 export interface DownloadsDeps {
   readonly attempts: RunDownloadDeps["attempts"];
@@ -26,7 +26,7 @@ export interface DownloadsDeps {
   /** Counts each NAR that is downloaded. */
   readonly reads: Pick<ActiveReads, "begin">;
   /** Default: there are no other members. */
-  readonly turns?: Pick<Turns, "nar">;
+  readonly leases?: Pick<WorkLeases, "nar">;
 }
 
 export interface FileParts {
@@ -139,7 +139,7 @@ export class Downloads implements InFlight {
     // A client waits longer than a prefetch, and may use more room.
     if (inFlight === undefined || hasFailedInBackground(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
-      const run = (download: Download) => this.#runInTurn(this.#run, { download, nar, requestId });
+      const run = (download: Download) => this.#runLeased(this.#run, { download, nar, requestId });
       const download = this.#start(nar, { file, origin: "client", run });
       return { download, joined: false, isFirstOfPrefetch: false };
     }
@@ -167,7 +167,7 @@ export class Downloads implements InFlight {
     const run = (download: Download) => {
       const { space, pool } = this.#deps;
       const deps = prefetchDeps(this.#run, { space, pool, isWanted: () => download.isWanted });
-      return this.#runInTurn(deps, { download, nar, requestId });
+      return this.#runLeased(deps, { download, nar, requestId });
     };
     const download = this.#start(nar, { file, origin: "prefetch", run });
     await this.#running.get(download);
@@ -249,9 +249,9 @@ export class Downloads implements InFlight {
     return download;
   }
 
-  #runInTurn(run: RunDownloadDeps, { download, nar, requestId }: RunParts) {
-    const { turns = NO_OTHER_MEMBERS } = this.#deps;
-    return runInTurn({ run, turns }, download, nar, requestId);
+  #runLeased(run: RunDownloadDeps, { download, nar, requestId }: RunParts) {
+    const { leases = NO_OTHER_MEMBERS } = this.#deps;
+    return runLeased({ run, leases }, download, nar, requestId);
   }
 
   #makeGrowingFile(nar: NarRecord, request_id: string): GrowingFile {

@@ -13,7 +13,7 @@ import { keepDownload } from "./transfer.ts";
 export interface ReceivedHold {
   /** Called before the file is stored: from then on it has one name. */
   readonly own: () => void;
-  /** Called where there is no room. True: the file waits for another turn. */
+  /** Called where there is no room. True: the file waits for another try. */
   readonly putBack: () => boolean;
 }
 

@@ -24,30 +24,30 @@ export interface ReceivedFile {
   readonly fileSize: number;
   /** The time of its last byte. */
   readonly receivedAtMs: number;
-  /** Turns so far. */
-  readonly turns: number;
+  /** Tries so far. */
+  readonly tries: number;
 }
 
 /**
- * A file without room has another turn with each search for dead members, which is each ten
+ * A file without room gets another try with each search for dead members, which is each ten
  * seconds: until then the dead one's reservation counts.
  */
-const TURNS_MAX = 6;
+const TRIES_MAX = 6;
 
-/** The whole files of other processes that are not verified yet, and their turns. */
+/** The whole files of other processes that are not verified yet, and their tries. */
 export class ReceivedFiles {
   readonly #deps: ReceivedFilesDeps;
-  readonly #turns: ReturnType<typeof pLimit>;
+  readonly #limit: ReturnType<typeof pLimit>;
   /** Files until their verdict. */
   readonly #files = new Map<NarName, ReceivedFile>();
   /** Those that nobody verifies yet. */
   readonly #waiting = new Set<NarName>();
-  /** Those of them without a turn. */
+  /** Those of them that no try has begun for. */
   #added: ReceivedFile[] = [];
 
   constructor(deps: ReceivedFilesDeps) {
     this.#deps = deps;
-    this.#turns = pLimit(deps.atOnceMax);
+    this.#limit = pLimit(deps.atOnceMax);
   }
 
   has(narName: NarName): boolean {
@@ -64,17 +64,17 @@ export class ReceivedFiles {
     return this.#waiting.delete(narName) ? this.#files.get(narName) : undefined;
   }
 
-  /** The file waits for another turn. False after the last one. */
+  /** The file waits for another try. False after the last one. */
   putBack(file: ReceivedFile): boolean {
-    if (file.turns >= TURNS_MAX) return false;
-    const again = { ...file, turns: file.turns + 1 };
+    if (file.tries >= TRIES_MAX) return false;
+    const again = { ...file, tries: file.tries + 1 };
     this.#files.set(file.nar.name, again);
     this.#waiting.add(file.nar.name);
     this.#added.push(again);
     return true;
   }
 
-  /** This turn is over. Unless the file was put back, it has its verdict. */
+  /** This try is over. Unless the file was put back, it has its verdict. */
   over(file: ReceivedFile): void {
     const { name } = file.nar;
     if (this.#files.get(name) === file) this.#files.delete(name);
@@ -88,13 +88,13 @@ export class ReceivedFiles {
     await Promise.all(paths.map((path) => this.#add(path)));
   }
 
-  /** Gives each a turn, small ones first. Resolves when they are verified. Never rejects. */
+  /** Tries each once, small ones first. Resolves when they are verified. Never rejects. */
   async verify(): Promise<void> {
     const files = this.#added.sort((a, b) => a.fileSize - b.fileSize);
     this.#added = [];
     const { isStopping, verify } = this.#deps;
     await Promise.all(files.map(({ nar }) =>
-      this.#turns(async () => {
+      this.#limit(async () => {
         const file = isStopping() ? undefined : this.take(nar.name);
         if (file !== undefined) await verify(file);
       })
@@ -108,7 +108,7 @@ export class ReceivedFiles {
       const nar = name && await metadata.findNar(name);
       if (nar && nar.kept === undefined && !isInFlight(nar.name) && !this.has(nar.name)) {
         const { size: fileSize, mtime } = Deno.statSync(path);
-        const file = { nar, path, fileSize, receivedAtMs: mtime?.getTime() ?? Infinity, turns: 1 };
+        const file = { nar, path, fileSize, receivedAtMs: mtime?.getTime() ?? Infinity, tries: 1 };
         this.#files.set(nar.name, file);
         this.#waiting.add(nar.name);
         this.#added.push(file);

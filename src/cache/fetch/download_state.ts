@@ -26,8 +26,8 @@ export type DownloadState =
   };
 
 export type DownloadEvent =
-  /** This member's turn to download the file. */
-  | { readonly type: "turn" }
+  /** This member's lease to download the file. */
+  | { readonly type: "lease" }
   | { readonly type: "opened"; readonly fileSize?: number }
   | { readonly type: "bytes"; readonly received: number }
   /** The bytes are wrong, and no reader has received any of them. */
@@ -50,20 +50,20 @@ export function nextState(now: DownloadState, event: DownloadEvent): DownloadSta
         ...(event.mayPassThrough === undefined ? {} : { mayPassThrough: event.mayPassThrough }),
         ...(now.state === "received" && now.verified ? { fileSize: now.fileSize } : {}),
       };
-    case "turn":
+    case "lease":
       return now.state === "opening" ? { state: "opening", isOurs: true } : now;
     case "opened":
       return now.state === "opening"
         ? { state: "receiving", received: 0, ...sizeOf(event.fileSize) }
-        : outOfTurn(event, now);
+        : outOfOrder(event, now);
     case "startedOver":
       return { state: "opening" };
     case "bytes":
       return now.state === "receiving" && event.received >= now.received
         ? { ...now, received: event.received }
-        : outOfTurn(event, now);
+        : outOfOrder(event, now);
     case "end": {
-      if (now.state !== "receiving") return outOfTurn(event, now);
+      if (now.state !== "receiving") return outOfOrder(event, now);
       const { fileSize: expected = event.fileSize } = now;
       if (expected !== event.fileSize || now.received > event.fileSize) {
         return { state: "failed", reason: `got ${event.fileSize} of ${expected} bytes` };
@@ -73,11 +73,11 @@ export function nextState(now: DownloadState, event: DownloadEvent): DownloadSta
     case "verified":
       return now.state === "received"
         ? { ...now, released: true, verified: true }
-        : outOfTurn(event, now);
+        : outOfOrder(event, now);
     case "kept":
       return now.state === "received" && now.released
         ? { state: "kept", fileSize: now.fileSize }
-        : outOfTurn(event, now);
+        : outOfOrder(event, now);
   }
 }
 
@@ -115,6 +115,6 @@ function sizeOf(fileSize: number | undefined): { fileSize?: number } {
   return fileSize === undefined ? {} : { fileSize };
 }
 
-function outOfTurn(event: DownloadEvent, now: DownloadState): DownloadState {
+function outOfOrder(event: DownloadEvent, now: DownloadState): DownloadState {
   return { state: "failed", reason: `${event.type} while ${now.state}` };
 }

@@ -1,6 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import { SingleFlight } from "../../base/single_flight.ts";
-import type { Turns } from "../../locks/turns.ts";
+import type { WorkLeases } from "../../locks/work_leases.ts";
 import type { MetadataStore, NarinfoRow } from "../../metadata/metadata_store.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -33,7 +33,7 @@ export interface NarinfoFetchesDeps {
   readonly signer: FetchNarinfoDeps["signer"];
   readonly memory: UpstreamMemory;
   /** Default: there are no other members. */
-  readonly turns?: Pick<Turns, "narinfo"> | undefined;
+  readonly leases?: Pick<WorkLeases, "narinfo"> | undefined;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
@@ -83,7 +83,7 @@ export class NarinfoFetches implements NarinfoPrefetcher {
         return { narinfo, isJoined: true, hasJoinedPrefetch: true };
       }
     }
-    const { value, joined } = this.#inFlight.run(storePathHash, () => this.#fetchInTurn(request));
+    const { value, joined } = this.#inFlight.run(storePathHash, () => this.#fetchLeased(request));
     return { narinfo: await value, isJoined: joined, hasJoinedPrefetch: false };
   }
 
@@ -101,7 +101,7 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     { spare, requestId, came }: PrefetchRequest,
   ): Promise<FetchedNarinfo> {
     const fetchOnce = () => prefetchNarinfo(this.#deps, storePathHash, { spare, requestId });
-    const narinfo = this.#inTurn(storePathHash, fetchOnce)
+    const narinfo = this.#leased(storePathHash, fetchOnce)
       .catch((error): FetchedNarinfo => {
         const facts = { error: messageOf(error), request_id: requestId };
         this.#deps.log.debug("narinfo not kept", facts);
@@ -117,21 +117,21 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     return await narinfo;
   }
 
-  #fetchInTurn(request: NarinfoRequest): Promise<FetchedNarinfo> {
+  #fetchLeased(request: NarinfoRequest): Promise<FetchedNarinfo> {
     const fetchOnce = () => this.#fetch(request);
     // The other members have this row, too: its sources have failed here alone.
-    return request.row === undefined ? this.#inTurn(request.storePathHash, fetchOnce) : fetchOnce();
+    return request.row === undefined ? this.#leased(request.storePathHash, fetchOnce) : fetchOnce();
   }
 
   /** Asks upstreams, unless another member has stored their answer meanwhile. */
-  async #inTurn(
+  async #leased(
     storePathHash: StorePathHash,
     fetchOnce: () => Promise<FetchedNarinfo>,
   ): Promise<FetchedNarinfo> {
-    const { metadata, turns } = this.#deps;
-    if (turns === undefined) return await fetchOnce();
+    const { metadata, leases } = this.#deps;
+    if (leases === undefined) return await fetchOnce();
     let stored: FetchedNarinfo | undefined;
-    const turn = await turns.narinfo(storePathHash, async () => {
+    const lease = await leases.narinfo(storePathHash, async () => {
       // An unreadable database counts as one without the narinfo.
       stored = await storedNarinfo(metadata, storePathHash).catch(() => undefined);
       return stored !== undefined;
@@ -139,10 +139,10 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     try {
       return stored ?? await fetchOnce();
     } finally {
-      // A member with the next turn must find the narinfo.
+      // A member with the next lease must find the narinfo.
       const landing = metadata.narinfoLanded?.(storePathHash, LANDING_MAX_MS);
-      if (landing === undefined) await turn[Symbol.asyncDispose]();
-      else void landing.then(() => turn[Symbol.asyncDispose]());
+      if (landing === undefined) await lease[Symbol.asyncDispose]();
+      else void landing.then(() => lease[Symbol.asyncDispose]());
     }
   }
 

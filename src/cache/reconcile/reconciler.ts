@@ -1,6 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
-import { NO_OTHER_MEMBERS, type Turns } from "../../locks/turns.ts";
+import { NO_OTHER_MEMBERS, type WorkLeases } from "../../locks/work_leases.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
@@ -24,7 +24,7 @@ export interface ReconcilerDeps {
   /** Called after a repair. */
   readonly changed: () => Promise<void>;
   /** Default: there are no other members. */
-  readonly turns?: Pick<Turns, "repair"> | undefined;
+  readonly leases?: Pick<WorkLeases, "repair"> | undefined;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
@@ -68,7 +68,7 @@ export class Reconciler implements AsyncDisposable {
   start(): void {
     const work = async () => {
       for (let [sizes, pauseMs] = [false, 0]; !this.#stop.signal.aborted;) {
-        await this.#passInTurn({ sizes, pauseMs });
+        await this.#passLeased({ sizes, pauseMs });
         if (!sizes) this.#deps.firstPassOver();
         [sizes, pauseMs] = [true, BACKGROUND_PAUSE_MS];
         await pause(pauseMs, this.#stop.signal);
@@ -77,11 +77,11 @@ export class Reconciler implements AsyncDisposable {
     this.#running = work();
   }
 
-  /** A pass of this member, if it has the turn: each member would find the same. */
-  async #passInTurn(pass: Pass): Promise<void> {
-    const { turns = NO_OTHER_MEMBERS } = this.#deps;
-    await using turn = await turns.repair();
-    if (turn.kind === "ours") await this.pass(pass);
+  /** A pass of this member, if it has the lease: each member would find the same. */
+  async #passLeased(pass: Pass): Promise<void> {
+    const { leases = NO_OTHER_MEMBERS } = this.#deps;
+    await using lease = await leases.repair();
+    if (lease.kind === "ours") await this.pass(pass);
   }
 
   /** Compares every shard once, and repairs. Never throws: failures are logged. */

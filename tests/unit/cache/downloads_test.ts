@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { NarFetcher } from "../../../src/cache/fetch/nar_fetcher.ts";
 import type { NarMeasure } from "../../../src/cache/verify/nar_verifier.ts";
-import type { Turns } from "../../../src/locks/turns.ts";
+import type { WorkLeases } from "../../../src/locks/work_leases.ts";
 import {
   BYTES,
   DIGEST,
@@ -177,8 +177,8 @@ Deno.test("downloads: a received file that a stop interrupts stays for the next 
   assert.deepEqual(logged, [], "a stop is no outage of the storage");
 });
 
-/** Each turn is ours unless the work is done. */
-const TURNS: Pick<Turns, "nar"> = {
+/** Each lease is ours unless the work is done. */
+const LEASES: Pick<WorkLeases, "nar"> = {
   nar: async (_, isDone) => ({
     kind: await isDone() ? "done" : "ours",
     [Symbol.asyncDispose]: () => Promise.resolve(),
@@ -203,7 +203,7 @@ for (const isReplaced of [false, true]) {
         throw new Error("no thread can be started");
       },
     };
-    const downloads = downloadsOver({ stocked, folder, fetcher, turns: TURNS });
+    const downloads = downloadsOver({ stocked, folder, fetcher, leases: LEASES });
 
     downloads.join(damaged, "request");
     await downloads.idle();

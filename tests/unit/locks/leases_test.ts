@@ -40,8 +40,8 @@ Deno.test("leases: a lock that others hold is one warning, until one is acquired
   const job = { lockType: "download:narinfo", hash: "a", ttlMs: 1_000, retryPolicy: NONE } as const;
   for (let attempt = 0; attempt < 3; attempt++) await leases.take(job);
   held = false;
-  await using turn = await leases.take(job);
-  assert.equal(turn.kind, "ours");
+  await using taken = await leases.take(job);
+  assert.equal(taken.kind, "ours");
   assert.deepEqual(
     lines.filter(({ msg }) => msg !== "acquired download lock").map(({ level, msg }) => [
       level,

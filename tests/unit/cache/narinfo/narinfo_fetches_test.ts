@@ -7,11 +7,11 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../../../support/memory_metadata_store.ts";
 import { hash } from "../../../support/metadata_rows.ts";
 
-Deno.test("narinfo: another member has its turn once the database has the row", async () => {
+Deno.test("narinfo: another member has its lease once the database has the row", async () => {
   const landing = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
   let isOver = false;
-  const turn = {
+  const lease = {
     kind: "ours" as const,
     [Symbol.asyncDispose]() {
       isOver = true;
@@ -27,7 +27,7 @@ Deno.test("narinfo: another member has its turn once the database has the row", 
     metadata,
     memory: { negative: new NegativeCache(0), demotions: new Demotions() },
     pool: { narinfo: absent, prefetchNarinfo: absent },
-    turns: { narinfo: () => Promise.resolve(turn) },
+    leases: { narinfo: () => Promise.resolve(lease) },
     signer: createSigner(undefined),
     nowMs: () => 0,
     log: createLogger("error", { write() {} }),

@@ -1,26 +1,26 @@
-import type { Turns } from "../locks/turns.ts";
+import type { WorkLeases } from "../locks/work_leases.ts";
 import type { Accounts } from "./accounts.ts";
 import type { Evictor, Run } from "./evictor.ts";
 import type { RunEnd } from "./failed_runs.ts";
 
-export interface EvictorInTurnDeps {
+export interface LeasedEvictorDeps {
   readonly evictor: Pick<Evictor, "run" | "stop">;
   readonly accounts: Pick<Accounts, "observe">;
-  readonly turns: Pick<Turns, "eviction">;
+  readonly leases: Pick<WorkLeases, "eviction">;
 }
 
 /** Evicts unless another member does: its run makes room for all. */
-export class EvictorInTurn implements Pick<Evictor, "run" | "stop"> {
-  readonly #deps: EvictorInTurnDeps;
+export class LeasedEvictor implements Pick<Evictor, "run" | "stop"> {
+  readonly #deps: LeasedEvictorDeps;
 
-  constructor(deps: EvictorInTurnDeps) {
+  constructor(deps: LeasedEvictorDeps) {
     this.#deps = deps;
   }
 
   async run(run: Run): Promise<RunEnd> {
-    const { evictor, accounts, turns } = this.#deps;
-    await using turn = await turns.eviction();
-    if (turn.kind === "ours") return await evictor.run(run);
+    const { evictor, accounts, leases } = this.#deps;
+    await using lease = await leases.eviction();
+    if (lease.kind === "ours") return await evictor.run(run);
     await accounts.observe();
     return "elsewhere";
   }

@@ -4,7 +4,7 @@ import type { StorageId } from "../base/storage_id.ts";
 import type { Settings } from "../config/options.ts";
 import { LeaseMetrics } from "../locks/lease_metrics.ts";
 import { Leases } from "../locks/leases.ts";
-import { MemberTurns, type Turns } from "../locks/turns.ts";
+import { MemberLeases, type WorkLeases } from "../locks/work_leases.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -18,7 +18,7 @@ const MEMBERS_MAX = 1_000;
 /** A dead member leaves the ledger after 30 seconds at least. */
 const LIVES_MS = 5_000;
 
-export interface OpenTurnsDeps {
+export interface OpenLeasesDeps {
   /** This member. */
   readonly member: MemberId;
   readonly metadata: Pick<SpaceLedger, "members">;
@@ -29,13 +29,13 @@ export interface OpenTurnsDeps {
 }
 
 /**
- * The turns of this member; `undefined` without Redis. A start waits two seconds for Redis at most.
- * Disposing of the turns ends the connection.
+ * The leases of this member; `undefined` without Redis. A start waits at most two seconds for
+ * Redis. Disposing of the leases ends the connection.
  */
-export async function openTurns(
+export async function openLeases(
   settings: Settings,
-  deps: OpenTurnsDeps,
-): Promise<(Turns & AsyncDisposable) | undefined> {
+  deps: OpenLeasesDeps,
+): Promise<(WorkLeases & AsyncDisposable) | undefined> {
   if (settings["cache.redis-addrs"].length === 0) return undefined;
   const { member, metadata, ids, metrics, tracer = NO_TRACER, log } = deps;
   const url = settings["cache.advertise-url"];
@@ -54,7 +54,7 @@ export async function openTurns(
     tracer,
     log,
   });
-  const turns = new MemberTurns({
+  const workLeases = new MemberLeases({
     leases,
     downloadTtlMs: settings["cache.lock-download-ttl"],
     lruTtlMs: settings["cache.lock-lru-ttl"],
@@ -65,11 +65,11 @@ export async function openTurns(
       hasJitter: settings["cache.lock-retry-jitter"],
     },
   });
-  return Object.assign(turns, { [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose]() });
+  return Object.assign(workLeases, { [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose]() });
 }
 
 /** Reads the id until there is one: a new storage has none while its bucket is away. */
-function storageIdOf(ids: OpenTurnsDeps["ids"]): () => Promise<StorageId | undefined> {
+function storageIdOf(ids: OpenLeasesDeps["ids"]): () => Promise<StorageId | undefined> {
   let known: StorageId | undefined;
   return async () => {
     try {

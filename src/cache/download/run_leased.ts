@@ -1,28 +1,28 @@
-import type { Turns } from "../../locks/turns.ts";
+import type { WorkLeases } from "../../locks/work_leases.ts";
 import type { NarFinder, NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import { type Download, ELSEWHERE } from "./download.ts";
 import { discardDownload, runDownload, type RunDownloadDeps } from "./run_download.ts";
 
-export interface RunInTurnDeps {
+export interface RunLeasedDeps {
   readonly run: RunDownloadDeps;
-  readonly turns: Pick<Turns, "nar">;
+  readonly leases: Pick<WorkLeases, "nar">;
 }
 
 /**
  * Downloads a NAR file unless another member does. Then it passes through, from that member or the
  * storage. Resolves as `runDownload`; never rejects.
  */
-export async function runInTurn(
-  { run, turns }: RunInTurnDeps,
+export async function runLeased(
+  { run, leases }: RunLeasedDeps,
   download: Download,
   nar: NarRecord,
   requestId: string,
 ): Promise<NarFailure | undefined> {
   const { attempts: { candidates: { metadata }, logging: { log } } } = run;
-  await using turn = await turns.nar(nar.name, () => isKeptSince(metadata, nar));
-  if (turn.kind === "ours") {
-    download.advance({ type: "turn" });
+  await using lease = await leases.nar(nar.name, () => isKeptSince(metadata, nar));
+  if (lease.kind === "ours") {
+    download.advance({ type: "lease" });
     return await runDownload(run, download, nar, requestId);
   }
   download.advance({ type: "error", reason: ELSEWHERE, mayPassThrough: true });

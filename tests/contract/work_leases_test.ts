@@ -3,14 +3,18 @@ import { LeaseMetrics } from "../../src/locks/lease_metrics.ts";
 import { Leases } from "../../src/locks/leases.ts";
 import { LocalLocks } from "../../src/locks/local/local_locks.ts";
 import { type HolderFacts, type Locks, LocksUnavailable } from "../../src/locks/locks.ts";
-import { MemberTurns, NO_OTHER_MEMBERS, type Turns } from "../../src/locks/turns.ts";
+import { MemberLeases, NO_OTHER_MEMBERS, type WorkLeases } from "../../src/locks/work_leases.ts";
 import { SILENT } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { NO_TRACER } from "../../src/telemetry/tracer.ts";
 import { openRedisLocks } from "../support/redis_locks.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { checkContract, type Harness } from "./contract.ts";
-import { loneTurnsClauses, turnsClauses, type TurnsScene } from "./turns_contract.ts";
+import {
+  loneLeasesClauses,
+  workLeasesClauses,
+  type WorkLeasesScene,
+} from "./work_leases_contract.ts";
 
 const ONE = { member: "host.1.one", url: "http://127.0.0.1:8501" } as const;
 const OTHER = { member: "host.2.other" } as const;
@@ -30,7 +34,7 @@ interface MemberParts {
   readonly isGone?: (member: MemberId) => boolean;
 }
 
-function turnsOf({ self, locks, ownLocks, isGone = () => false }: MemberParts): Turns {
+function leasesOf({ self, locks, ownLocks, isGone = () => false }: MemberParts): WorkLeases {
   const leases = new Leases({
     ...{ locks, ownLocks, self },
     isGone: (member) => Promise.resolve(isGone(member)),
@@ -39,7 +43,7 @@ function turnsOf({ self, locks, ownLocks, isGone = () => false }: MemberParts): 
     log: SILENT,
   });
   const retryPolicy = { retriesMax: 1, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };
-  return new MemberTurns({ leases, downloadTtlMs: 60_000, lruTtlMs: 60_000, retryPolicy });
+  return new MemberLeases({ leases, downloadTtlMs: 60_000, lruTtlMs: 60_000, retryPolicy });
 }
 
 /** Locks that do not answer. */
@@ -54,29 +58,29 @@ function away(): LocksUnavailable {
   return new LocksUnavailable("circuit_breaker", "Cannot reach Redis: it is away");
 }
 
-const lone: Readonly<Record<string, () => Turns>> = {
+const lone: Readonly<Record<string, () => WorkLeases>> = {
   NO_OTHER_MEMBERS: () => NO_OTHER_MEMBERS,
-  MemberTurns: () => turnsOf({ self: ONE, locks: new LocalLocks(ONE) }),
-  "MemberTurns without an answer of the locks": () => turnsOf({ self: ONE, locks: AWAY }),
-  "MemberTurns on its own locks": () =>
-    turnsOf({ self: ONE, locks: AWAY, ownLocks: new LocalLocks(ONE) }),
+  MemberLeases: () => leasesOf({ self: ONE, locks: new LocalLocks(ONE) }),
+  "MemberLeases without an answer of the locks": () => leasesOf({ self: ONE, locks: AWAY }),
+  "MemberLeases on its own locks": () =>
+    leasesOf({ self: ONE, locks: AWAY, ownLocks: new LocalLocks(ONE) }),
 };
 
-for (const [name, turnsAlone] of Object.entries(lone)) {
-  const open = async () => ({ turns: turnsAlone(), async [Symbol.asyncDispose]() {} });
-  checkContract({ name, open }, loneTurnsClauses);
+for (const [name, leasesAlone] of Object.entries(lone)) {
+  const open = async () => ({ leases: leasesAlone(), async [Symbol.asyncDispose]() {} });
+  checkContract({ name, open }, loneLeasesClauses);
 }
 
-const shared: readonly Harness<TurnsScene>[] = [
+const shared: readonly Harness<WorkLeasesScene>[] = [
   {
-    name: "MemberTurns by LocalLocks",
+    name: "MemberLeases by LocalLocks",
     open: async () => {
       const locks = new LocalLocks(ONE);
       return sceneOf(locks, locks, new AsyncDisposableStack());
     },
   },
   {
-    name: "MemberTurns by RedisLocks",
+    name: "MemberLeases by RedisLocks",
     unavailable: redisMissing,
     open: async () => {
       const opened = new AsyncDisposableStack();
@@ -89,14 +93,14 @@ const shared: readonly Harness<TurnsScene>[] = [
   },
 ];
 
-for (const harness of shared) checkContract(harness, turnsClauses);
+for (const harness of shared) checkContract(harness, workLeasesClauses);
 
 function sceneOf(one: Locks, other: Locks, opened: AsyncDisposableStack) {
   let isDead = false;
   const isGone = (member: MemberId) => isDead && member === ONE.member;
   return {
-    one: turnsOf({ self: ONE, locks: one }),
-    other: turnsOf({ self: OTHER, locks: other, isGone }),
+    one: leasesOf({ self: ONE, locks: one }),
+    other: leasesOf({ self: OTHER, locks: other, isGone }),
     url: ONE.url,
     die: () => void (isDead = true),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),

@@ -1,7 +1,7 @@
 import { hashOf, type NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { LeaseJob, RetryPolicy } from "./lease_jobs.ts";
-import { type Leases, OWN_TURN, type Turn } from "./leases.ts";
+import { type Leases, UNLOCKED, type WorkLease } from "./leases.ts";
 
 /** A member that downloads a NAR file. */
 export interface NarHolder {
@@ -9,28 +9,28 @@ export interface NarHolder {
   readonly url: string;
 }
 
-/** Takes turns with the other members at work that one of them should do. None rejects. */
-export interface Turns {
+/** Takes leases for work that one of the members should do. None rejects. */
+export interface WorkLeases {
   /** `isDone`: whether the file is stored. */
-  nar(nar: NarName, isDone: () => Promise<boolean>): Promise<Turn>;
+  nar(nar: NarName, isDone: () => Promise<boolean>): Promise<WorkLease>;
   /** `isDone`: whether the narinfo is stored. Waits for the member that asks upstreams. */
-  narinfo(storePathHash: StorePathHash, isDone: () => Promise<boolean>): Promise<Turn>;
-  eviction(): Promise<Turn>;
-  repair(): Promise<Turn>;
+  narinfo(storePathHash: StorePathHash, isDone: () => Promise<boolean>): Promise<WorkLease>;
+  eviction(): Promise<WorkLease>;
+  repair(): Promise<WorkLease>;
   /** The other member that downloads the file now. */
   holderOf(nar: NarName): Promise<NarHolder | undefined>;
   /** Call it when `holder` does not send the file, or cannot be reached: frees its lock. */
   stopped(nar: NarName, holder: NarHolder): Promise<void>;
 }
 
-const ownTurn = () => Promise.resolve(OWN_TURN);
+const unlocked = () => Promise.resolve(UNLOCKED);
 
-/** The turns of a member without others: each is its own, at once. */
-export const NO_OTHER_MEMBERS: Turns = {
-  nar: ownTurn,
-  narinfo: ownTurn,
-  eviction: ownTurn,
-  repair: ownTurn,
+/** The leases of a member without others: each is its own, at once. */
+export const NO_OTHER_MEMBERS: WorkLeases = {
+  nar: unlocked,
+  narinfo: unlocked,
+  eviction: unlocked,
+  repair: unlocked,
   holderOf: () => Promise.resolve(undefined),
   stopped: () => Promise.resolve(),
 };
@@ -46,27 +46,27 @@ const NARINFO_RETRY_POLICY: RetryPolicy = {
   hasJitter: true,
 };
 
-export interface MemberTurnsDeps {
+export interface MemberLeasesDeps {
   readonly leases: Leases;
   readonly downloadTtlMs: number;
   readonly lruTtlMs: number;
   readonly retryPolicy: RetryPolicy;
 }
 
-/** Turns by leases that all members share. */
-export class MemberTurns implements Turns {
-  readonly #deps: MemberTurnsDeps;
+/** Leases on the locks that all members share. */
+export class MemberLeases implements WorkLeases {
+  readonly #deps: MemberLeasesDeps;
 
-  constructor(deps: MemberTurnsDeps) {
+  constructor(deps: MemberLeasesDeps) {
     this.#deps = deps;
   }
 
-  nar(nar: NarName, isDone: () => Promise<boolean>): Promise<Turn> {
+  nar(nar: NarName, isDone: () => Promise<boolean>): Promise<WorkLease> {
     const { leases } = this.#deps;
     return leases.take({ ...this.#narJob(nar), mayStream: true, isDone });
   }
 
-  narinfo(storePathHash: StorePathHash, isDone: () => Promise<boolean>): Promise<Turn> {
+  narinfo(storePathHash: StorePathHash, isDone: () => Promise<boolean>): Promise<WorkLease> {
     const { leases, downloadTtlMs } = this.#deps;
     return leases.take({
       lockType: "download:narinfo",
@@ -78,11 +78,11 @@ export class MemberTurns implements Turns {
     });
   }
 
-  eviction(): Promise<Turn> {
+  eviction(): Promise<WorkLease> {
     return this.#deps.leases.take(this.#job("lru"));
   }
 
-  repair(): Promise<Turn> {
+  repair(): Promise<WorkLease> {
     return this.#deps.leases.take(this.#job("repair"));
   }
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openTurns } from "../../../src/app/open_turns.ts";
+import { openLeases } from "../../../src/app/open_leases.ts";
 import { newStorageId, type StorageId } from "../../../src/base/storage_id.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
@@ -8,10 +8,10 @@ import { inputsOf } from "../../support/config_inputs.ts";
 import { testUnless } from "../../support/program.ts";
 import { redisMissing, RedisServer } from "../../support/redis_server.ts";
 
-testUnless(redisMissing, "turns: two storages on one Redis and prefix share no lock", async () => {
+testUnless(redisMissing, "leases: two storages on one Redis and prefix share no lock", async () => {
   await using redis = await RedisServer.open();
-  await using one = await turnsAt(redis, newStorageId());
-  await using other = await turnsAt(redis, newStorageId());
+  await using one = await leasesAt(redis, newStorageId());
+  await using other = await leasesAt(redis, newStorageId());
 
   await using first = await one.eviction();
   await using second = await other.eviction();
@@ -20,17 +20,17 @@ testUnless(redisMissing, "turns: two storages on one Redis and prefix share no l
   assert.equal(redis.ask("DBSIZE").trim(), "2", "each holds its own");
 });
 
-testUnless(redisMissing, "turns: a storage has an id once its bucket has answered", async () => {
+testUnless(redisMissing, "leases: a storage has an id once its bucket has answered", async () => {
   await using redis = await RedisServer.open();
   const storage: { id?: StorageId } = {};
-  await using turns = await turnsAt(redis, () => storage.id);
+  await using leases = await leasesAt(redis, () => storage.id);
   {
-    await using _early = await turns.eviction();
+    await using _early = await leases.eviction();
     assert.equal(redis.ask("KEYS", "*").trim(), "larder:lock:lru");
   }
   storage.id = newStorageId();
 
-  await using _late = await turns.eviction();
+  await using _late = await leases.eviction();
 
   assert.equal(redis.ask("KEYS", "*").trim(), `larder:lock:${storage.id}:lru`);
 });
@@ -38,10 +38,10 @@ testUnless(redisMissing, "turns: a storage has an id once its bucket has answere
 let members = 0;
 
 /** A member of a storage, which knows no other. */
-async function turnsAt(redis: RedisServer, id: StorageId | (() => StorageId | undefined)) {
+async function leasesAt(redis: RedisServer, id: StorageId | (() => StorageId | undefined)) {
   const args = [`--cache-redis-addrs=${redis.address}`];
   const { settings } = await readSettings(inputsOf({ args }));
-  const turns = await openTurns(settings, {
+  const leases = await openLeases(settings, {
     member: `host.${++members}.member`,
     metadata: { members: () => Promise.resolve([]) },
     ids: { storageId: () => Promise.resolve(typeof id === "function" ? id() : id) },
@@ -49,6 +49,6 @@ async function turnsAt(redis: RedisServer, id: StorageId | (() => StorageId | un
     tracer: undefined,
     log: createLogger("error", { write() {} }),
   });
-  assert.ok(turns);
-  return turns;
+  assert.ok(leases);
+  return leases;
 }
