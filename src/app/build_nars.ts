@@ -16,7 +16,7 @@ import { MemberSources } from "./member_sources.ts";
 
 /** Objects that NARs share with the rest of the cache. */
 export interface NarNeighbours {
-  readonly upstreams: Pick<ReturnType<typeof buildUpstreams>, "narSources" | "client">;
+  readonly upstreams: Pick<ReturnType<typeof buildUpstreams>, "narClients" | "client">;
   readonly attempts: PassThroughDeps["attempts"];
   readonly transfers: PassThroughDeps["transfers"];
   readonly verifier: PassThroughDeps["verifier"];
@@ -34,8 +34,8 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   const { candidates } = attempts;
   const sources = memberSources(parts, neighbours.upstreams);
   const isUpstream = (url: string) => sources.isUpstream(url);
-  const sinks = (from: SinkFetcherDeps["narSources"]) => {
-    const inner = new SinkFetcher({ narSources: from, ...timeouts });
+  const sinks = (from: SinkFetcherDeps["narClients"]) => {
+    const inner = new SinkFetcher({ narClients: from, ...timeouts });
     return observedFetcher(inner, { metrics, tracer, isUpstream });
   };
   const passThrough = {
@@ -44,7 +44,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
     ...{ transfers, verifier, tracer, isUpstream },
   };
   const { attempts: { candidates: withHolders } } = passThrough;
-  const sizes = { candidates: withHolders, narSources: sources, ...timeouts };
+  const sizes = { candidates: withHolders, narClients: sources, ...timeouts };
   const here = new MemberNarServer({ metadata, kept, downloads, reads: watchers.reads });
   return {
     nars: new NarServer({
@@ -68,14 +68,14 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
 /** Other members have the tokens of this one. */
 function memberSources(
   { stores, upstream, identity }: AppParts,
-  { narSources, client }: NarNeighbours["upstreams"],
+  { narClients, client }: NarNeighbours["upstreams"],
 ): MemberSources {
   const { leases = NO_OTHER_MEMBERS, space: { owner: member } } = stores;
   const token = identity.tokens.find(({ role }) => role === "read");
   const [first] = upstream.settings;
   return new MemberSources({
     leases,
-    upstreams: narSources,
+    upstreams: narClients,
     client,
     member,
     settings: {

@@ -78,14 +78,14 @@ export function buildUpstreams(
     }),
   );
   measureUpstreams(pool, metrics);
-  const narSources = new Map(
+  const narClients = new Map(
     all.map((settings) => {
       const source = new HttpNarSource({ settings, client, trace });
       return [settings.url, tracer ? tracedNarSource(source, tracer) : source];
     }),
   );
   const observe = upstreamLog.reading;
-  return { pool, narSources, lastAnswers, client, observe };
+  return { pool, narClients, lastAnswers, client, observe };
 }
 
 /** Fetchers that share one Worker. */

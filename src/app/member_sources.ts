@@ -1,6 +1,6 @@
 import { lruOf } from "../base/lru.ts";
 import type { MemberId } from "../base/member_id.ts";
-import type { OpenSource } from "../cache/fetch/sink_fetcher.ts";
+import type { NarClient } from "../cache/fetch/sink_fetcher.ts";
 import { type MemberNarSources, OWN_COPY_URL } from "../cache/sources/nar_candidates.ts";
 import type { NarHolder, WorkLeases } from "../locks/work_leases.ts";
 import type { NarSource } from "../metadata/metadata_store.ts";
@@ -18,7 +18,7 @@ const MEMBERS_MAX = 100;
 const FOLDER = "nar/";
 
 /** A source of NARs and their sizes. */
-type Source = OpenSource & Pick<NarBodySource, "statNar">;
+type Source = NarClient & Pick<NarBodySource, "statNar">;
 
 export interface MemberSourcesDeps {
   readonly leases: Pick<WorkLeases, "holderOf" | "stopped">;
@@ -63,7 +63,7 @@ export class MemberSources implements MemberNarSources {
   }
 
   /** The same sources, and `own` as this member's copy. */
-  with(own: OpenSource): { get(url: string): OpenSource | undefined } {
+  with(own: NarClient): { get(url: string): NarClient | undefined } {
     return { get: (url) => url === OWN_COPY_URL ? own : this.get(url) };
   }
 

@@ -75,7 +75,7 @@ export class DebuginfoNarServer {
     const { sizes } = this.#deps;
     const candidates = { ...sizes.candidates, metadata: knowing(sources) };
     const found = await statNar({ ...sizes, candidates }, rowOf(narName), requestId);
-    return found && { source: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };
+    return found && { cacheResult: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };
   }
 }
 

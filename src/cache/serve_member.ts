@@ -84,7 +84,7 @@ function growingAnswer(download: Download, { peer, ...facts }: GrowingFacts): Na
     yield* download.read({ passThrough: brokenOff, peer }, start, end);
   }
   return {
-    source: "JOINED",
+    cacheResult: "JOINED",
     ...facts,
     whole: () => undefined,
     read: async (start, end) => streamOf(pieces(start, end), release),

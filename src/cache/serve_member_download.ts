@@ -1,7 +1,7 @@
 import type { NarRecord, NarSource } from "../metadata/metadata_store.ts";
 import { NotKept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
-import type { OpenSource } from "./fetch/sink_fetcher.ts";
+import type { NarClient } from "./fetch/sink_fetcher.ts";
 import type { Requester } from "./nar/requester.ts";
 import type { NarAnswer } from "./nar/nar_answer.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
@@ -16,7 +16,7 @@ export interface MemberDownloadsDeps {
   readonly here: Pick<MemberNarServer, "open">;
   readonly passThrough: PassThroughDeps;
   /** Sinks like those of `passThrough`; `own` has the URL `OWN_COPY_URL`. */
-  readonly sinks: (own: OpenSource) => PassThroughDeps["sinks"];
+  readonly sinks: (own: NarClient) => PassThroughDeps["sinks"];
 }
 
 /**

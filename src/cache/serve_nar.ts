@@ -139,9 +139,12 @@ export class NarServer {
     const run = this.#tracer.here();
     const passThrough = (part: NarPart) =>
       restPassedThrough(this.#deps.passThrough, nar, { ...part, requestId, peer, run });
-    const source = joined ? "JOINED" : "MISS";
+    const cacheResult = joined ? "JOINED" : "MISS";
     const open = async () => (
-      { ...await openDownload(nar, download, { source, passThrough, peer }), isFirstOfPrefetch }
+      {
+        ...await openDownload(nar, download, { cacheResult, passThrough, peer }),
+        isFirstOfPrefetch,
+      }
     );
     return await this.#tracer.span(
       { name: joined ? "join download" : "wait for first bytes" },
@@ -181,14 +184,14 @@ export class NarServer {
       if (download.isBackground) return undefined;
       throw error;
     }
-    return { source: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };
+    return { cacheResult: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };
   }
 
   async #statUpstream(nar: NarRecord, requestId: string): Promise<NarFacts | undefined> {
     const { sizes, passThrough: { isUpstream = () => true } } = this.#deps;
     const found = await statNar(sizes, nar, requestId);
     return found && {
-      source: isUpstream(found.upstream) ? "MISS" : "JOINED",
+      cacheResult: isUpstream(found.upstream) ? "MISS" : "JOINED",
       fileSize: announcedFileSize(nar) ?? found.fileSize,
       tag: nar.fileHash,
     };
@@ -204,15 +207,15 @@ function whereElse(error: unknown): NotHere {
   return undefined;
 }
 
-function factsOf({ source, fileSize, tag }: NarFacts): NarFacts {
-  return { source, fileSize, tag };
+function factsOf({ cacheResult, fileSize, tag }: NarFacts): NarFacts {
+  return { cacheResult, fileSize, tag };
 }
 
 /** Waits for the first byte, and for all of a small file. Throws when the download has failed. */
 async function openDownload(
   nar: NarRecord,
   download: Download,
-  { source, ...reader }: DownloadReader & { readonly source: CacheResult },
+  { cacheResult, ...reader }: DownloadReader & { readonly cacheResult: CacheResult },
 ): Promise<NarAnswer> {
   // Before the first wait, because the file may be moved into the store meanwhile.
   const use = download.use(reader.peer);
@@ -221,7 +224,7 @@ async function openDownload(
     await download.settledIfSmall(download.fileSize ?? fileSizeLimit(nar));
     await download.readable(0);
     download.promise();
-    return downloadAnswer(nar, download, { source, reader, use });
+    return downloadAnswer(nar, download, { cacheResult, reader, use });
   } catch (error) {
     use[Symbol.dispose]();
     throw error;
@@ -229,7 +232,7 @@ async function openDownload(
 }
 
 interface DownloadAnswerParts {
-  readonly source: CacheResult;
+  readonly cacheResult: CacheResult;
   readonly reader: DownloadReader;
   /** Holds the download's file and lists the client, until it is disposed of. */
   readonly use: Disposable;
@@ -238,10 +241,10 @@ interface DownloadAnswerParts {
 function downloadAnswer(
   nar: NarRecord,
   download: Download,
-  { source, reader, use }: DownloadAnswerParts,
+  { cacheResult, reader, use }: DownloadAnswerParts,
 ): NarAnswer {
   return {
-    source,
+    cacheResult,
     fileSize: download.fileSize,
     tag: nar.fileHash,
     whole() {

@@ -51,8 +51,8 @@ async function sceneOf(open: Opener): Promise<FetcherScene & AsyncDisposable> {
 function onThisThread(opened: AsyncDisposableStack, settings: HttpUpstreamSettings): NarFetcher {
   const client = createUpstreamClient([]);
   opened.defer(() => client.close());
-  const narSources = new Map([[settings.url, new HttpNarSource({ settings, client })]]);
-  const sinks = new SinkFetcher({ narSources, idleTimeoutMs: settings.idleTimeoutMs });
+  const narClients = new Map([[settings.url, new HttpNarSource({ settings, client })]]);
+  const sinks = new SinkFetcher({ narClients, idleTimeoutMs: settings.idleTimeoutMs });
   return {
     begin: (order, listener) =>
       sinks.begin(({ progress, room }) => {

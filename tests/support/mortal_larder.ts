@@ -187,7 +187,7 @@ export class RunningLarder {
     { metadata, nars }: LarderStores,
   ) {
     const { upstream, life, member: owner, spool: { path: spoolFolder } } = larder;
-    const { pool, narSources } = upstream;
+    const { pool, narClients } = upstream;
     const candidates = { metadata, pool, demotions };
     const reads = new ActiveReads();
     const changed = () => this.#later(this.space.altered());
@@ -226,11 +226,11 @@ export class RunningLarder {
       touches,
       prefetch: NO_PREFETCH,
     });
-    const sinks = new SinkFetcher({ narSources, idleTimeoutMs: 5_000 });
+    const sinks = new SinkFetcher({ narClients, idleTimeoutMs: 5_000 });
     const transfers = new PassThroughTransfers(nowMs);
     const passThrough = { attempts, sinks, transfers, verifier, tracer };
     const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
-    const sizes = { candidates, narSources, hedgeAfterMs: 60_000 };
+    const sizes = { candidates, narClients, hedgeAfterMs: 60_000 };
     const debuginfoNars = NO_DEBUGINFO_NARS;
     this.nars = new NarServer({
       ...{ kept, downloads, passThrough, debuginfoNars, sizes },

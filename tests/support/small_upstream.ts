@@ -45,7 +45,7 @@ export class SmallUpstream implements NarFetcher {
   }
 
   /** The roles of its NarBodySource. */
-  get narSources() {
+  get narClients() {
     const openNar = (location: string) => this.#openNar(location);
     const statNar = async () => undefined;
     return new Map([[URL, { openNar, statNar }]]);

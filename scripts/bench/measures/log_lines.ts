@@ -22,7 +22,7 @@ const ACCESS: AccessLine = {
   bytes: 51_376,
   durationMs: 0.42,
   outcome: "complete",
-  source: "HIT",
+  cacheResult: "HIT",
   requestId: "5f0c8f6e2b1d4a79",
   client: "127.0.0.1",
   token: undefined,

@@ -24,7 +24,7 @@ export interface SentDocument extends SentFacts, Disposable {
 
 /** `document` is `undefined` when neither the cache nor an upstream has it. */
 export interface DocumentServed {
-  readonly source: CacheResult;
+  readonly cacheResult: CacheResult;
   readonly document: SentDocument | undefined;
 }
 

@@ -31,23 +31,23 @@ export class DocumentServer {
     if (kept !== undefined && row !== undefined && !this.#isDue(row)) return hit(kept);
     if (negative.has(path)) return hit(kept);
     const { value, joined } = this.#fetching.run(path, () => this.#fetch(name, requestId));
-    let source: CacheResult = joined ? "JOINED" : "MISS";
+    let cacheResult: CacheResult = joined ? "JOINED" : "MISS";
     let fetched = await value;
     // A pass-through has one reader: the first client.
     if (fetched.kind === "streamed" && joined) {
       fetched = await this.#fetch(name, requestId);
-      source = "MISS";
+      cacheResult = "MISS";
     }
     switch (fetched.kind) {
       case "kept":
-        return { source, document: await this.#kept(fetched.row) };
+        return { cacheResult, document: await this.#kept(fetched.row) };
       case "held":
       case "streamed":
-        return { source, document: fetched.document };
+        return { cacheResult, document: fetched.document };
       case "absent":
       case "unknown":
         // An old answer of an upstream is better than none.
-        return kept === undefined ? { source, document: undefined } : hit(kept);
+        return kept === undefined ? { cacheResult, document: undefined } : hit(kept);
     }
   }
 
@@ -70,5 +70,5 @@ export class DocumentServer {
 }
 
 function hit(document: SentDocument | undefined): DocumentServed {
-  return { source: "HIT", document };
+  return { cacheResult: "HIT", document };
 }

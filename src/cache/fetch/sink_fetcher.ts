@@ -16,14 +16,14 @@ import type { NarSink } from "./nar_sink.ts";
 export type OpenSink = (listener: FetchListener) => NarSink;
 
 /** An upstream, or another member. */
-export interface OpenSource extends Pick<NarBodySource, "openNar"> {
+export interface NarClient extends Pick<NarBodySource, "openNar"> {
   /** The longest silence within a body of this source. */
   readonly idleTimeoutMs?: number;
 }
 
 export interface SinkFetcherDeps {
   /** Sources of NARs by the upstream's URL. */
-  readonly narSources: Pick<ReadonlyMap<string, OpenSource>, "get">;
+  readonly narClients: Pick<ReadonlyMap<string, NarClient>, "get">;
   /** The longest silence within a body, unless the source has its own. */
   readonly idleTimeoutMs: number;
 }
@@ -37,11 +37,11 @@ export class SinkFetcher implements NarFetcher<OpenSink> {
   }
 
   begin(open: OpenSink, listener: FetchListener): NarFetch {
-    const { narSources, idleTimeoutMs } = this.#deps;
+    const { narClients, idleTimeoutMs } = this.#deps;
     const fetch = new SinkFetch(() => open(listener));
     return {
       async from(source, taken = () => undefined, isFinal = false) {
-        const upstream = narSources.get(source.upstream);
+        const upstream = narClients.get(source.upstream);
         if (upstream === undefined) return { type: "absent" };
         return await fetch.from({
           ...{ upstream, source, taken, isFinal },

@@ -36,7 +36,7 @@ function storedAnswer(
   const { fileSize } = stored;
   let leave: (() => void) | undefined;
   return {
-    source: "HIT",
+    cacheResult: "HIT",
     fileSize,
     tag: kept.fileHash,
     whole(options) {

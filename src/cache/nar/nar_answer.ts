@@ -13,7 +13,7 @@ export const STORED_WHOLE_BYTES_MAX = 256 * 1024;
 
 /** The facts of a NAR file before its bytes. */
 export interface NarFacts {
-  readonly source: CacheResult;
+  readonly cacheResult: CacheResult;
   /** `undefined` while the upstream does not say. */
   readonly fileSize: number | undefined;
   /** An entity tag of these very bytes; `undefined` until they are known. */

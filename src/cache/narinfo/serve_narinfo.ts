@@ -14,7 +14,7 @@ import type { Signer } from "./own_signature.ts";
 
 /** `text` is `undefined` for an absent narinfo. */
 export interface NarinfoAnswer {
-  readonly source: CacheResult;
+  readonly cacheResult: CacheResult;
   readonly text: string | undefined;
   /** True for the first GET of a prefetched narinfo, and for each HEAD before it. */
   readonly isFirstOfPrefetch: boolean;
@@ -51,7 +51,7 @@ export class NarinfoServer {
     const { rows: { metadata, signer }, negative, touches, demotions, prefetch } = this.#deps;
     // First, since it is in memory.
     if (negative.has(storePathHash)) {
-      return { source: "HIT", text: undefined, isFirstOfPrefetch: false };
+      return { cacheResult: "HIT", text: undefined, isFirstOfPrefetch: false };
     }
     let row: NarinfoRow | undefined;
     try {
@@ -65,7 +65,7 @@ export class NarinfoServer {
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
       touches.narinfo(storePathHash);
       const isFirstOfPrefetch = prefetch.hit(row, { requestId, isHead });
-      return { source: "HIT", text: signer.textOf(row), isFirstOfPrefetch };
+      return { cacheResult: "HIT", text: signer.textOf(row), isFirstOfPrefetch };
     }
     return await this.#fetch({ storePathHash, row, requestId }, isHead);
   }
@@ -73,7 +73,7 @@ export class NarinfoServer {
   async #fetch(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
     const { narinfoFetches, prefetch, rows: { signer }, touches } = this.#deps;
     const { narinfo, isJoined, hasJoinedPrefetch } = await narinfoFetches.fetch(request);
-    const source = isJoined ? "JOINED" : "MISS";
+    const cacheResult = isJoined ? "JOINED" : "MISS";
     if (narinfo.kind === "found") {
       const { row } = narinfo;
       // A prefetched narinfo is stored without a use.
@@ -81,13 +81,13 @@ export class NarinfoServer {
       const clientRequest = { requestId: request.requestId, isHead };
       const isFirstOfPrefetch = hasJoinedPrefetch && prefetch.hit(row, clientRequest);
       if (!hasJoinedPrefetch) prefetch.missed(narinfo, { ...clientRequest, isJoined });
-      return { source, text: signer.textOf(row), isFirstOfPrefetch };
+      return { cacheResult, text: signer.textOf(row), isFirstOfPrefetch };
     }
     const { row } = request;
     // A narinfo whose upstream has failed is better than none.
-    if (row === undefined) return { source, text: undefined, isFirstOfPrefetch: false };
+    if (row === undefined) return { cacheResult, text: undefined, isFirstOfPrefetch: false };
     touches.narinfo(row.storePathHash);
-    return { source: "HIT", text: signer.textOf(row), isFirstOfPrefetch: false };
+    return { cacheResult: "HIT", text: signer.textOf(row), isFirstOfPrefetch: false };
   }
 
   /** False if every known source of the NAR has failed: the narinfo must be requested again. */

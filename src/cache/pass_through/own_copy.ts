@@ -1,5 +1,5 @@
 import { FetchError } from "../fetch/nar_fetcher.ts";
-import type { OpenSource } from "../fetch/sink_fetcher.ts";
+import type { NarClient } from "../fetch/sink_fetcher.ts";
 import type { NarAnswer } from "../nar/nar_answer.ts";
 import type { NarBody, NarRequest } from "../../upstream/upstream.ts";
 
@@ -16,7 +16,7 @@ export type OpenOwnCopy = (signal: AbortSignal) => Promise<NarAnswer | undefined
  * This member's own copy of a NAR file, as a source of it: the stored file, or a download. All its
  * clients share that one. It follows another member that stops sending, or is late.
  */
-export class OwnCopy implements OpenSource {
+export class OwnCopy implements NarClient {
   readonly idleTimeoutMs = CATCH_UP_MAX_MS;
   readonly #open: OpenOwnCopy;
 

@@ -241,7 +241,7 @@ export async function openPassThrough(
 ): Promise<NarAnswer | undefined> {
   const transfer = await PassThrough.open(deps, nar, { requestId, peer });
   if (transfer === undefined) return undefined;
-  const facts = { source: transfer.isJoined ? "JOINED" : "MISS", tag: nar.fileHash } as const;
+  const facts = { cacheResult: transfer.isJoined ? "JOINED" : "MISS", tag: nar.fileHash } as const;
   const dispose = () => transfer[Symbol.dispose]();
   const whole = transfer.whole();
   if (whole !== undefined) {

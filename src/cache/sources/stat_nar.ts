@@ -6,7 +6,7 @@ import { firstToAnswer, type SourceAttempt } from "./source_race.ts";
 export interface StatNarDeps {
   readonly candidates: NarCandidatesDeps;
   /** Sources of NARs by the URL of an upstream or a member. */
-  readonly narSources: { get(url: string): Pick<NarBodySource, "statNar"> | undefined };
+  readonly narClients: { get(url: string): Pick<NarBodySource, "statNar"> | undefined };
   /** How long one source has the request alone. */
   readonly hedgeAfterMs: number;
 }
@@ -22,23 +22,23 @@ type FoundAt = NonNullable<FoundNar> & Pick<NarSource, "upstream">;
 
 /** The NAR file's size, from the first upstream that has the file, or the member that gets it. */
 export async function statNar(
-  { candidates, narSources, hedgeAfterMs }: StatNarDeps,
+  { candidates, narClients, hedgeAfterMs }: StatNarDeps,
   nar: NarRow,
   requestId: string,
 ): Promise<FoundAt | undefined> {
   const sources = narCandidates(candidates, nar, requestId);
   const first = await firstToAnswer({
     next: async () => (await sources.next()).value ?? undefined,
-    ask: (source) => ask(source, narSources),
+    ask: (source) => ask(source, narClients),
     hedgeAfterMs,
   });
   const found = await first?.found;
   return first && found && { ...found, upstream: first.source.upstream };
 }
 
-function ask(source: NarSource, narSources: StatNarDeps["narSources"]): SizeAttempt {
+function ask(source: NarSource, narClients: StatNarDeps["narClients"]): SizeAttempt {
   const quicker = new AbortController();
-  const stat = narSources.get(source.upstream)?.statNar(source.location, quicker.signal);
+  const stat = narClients.get(source.upstream)?.statNar(source.location, quicker.signal);
   const found = Promise.resolve(stat).catch(() => undefined);
   const answered = found.then((size) => size !== undefined);
   return { source, found, answered, cancel: () => quicker.abort() };

@@ -22,7 +22,7 @@ export interface AccessLine {
   readonly durationMs: number;
   readonly outcome: string;
   /** The X-Cache header, if any. */
-  readonly source: string | null;
+  readonly cacheResult: string | null;
   readonly requestId: string;
   /** Address from `peerAddress`; `undefined` if unknown. */
   readonly client: string | undefined;
@@ -34,7 +34,7 @@ export interface AccessLine {
 
 /** Logs a finished request in one line. */
 export function logAccess(log: Logger, level: LogLevel, access: AccessLine): void {
-  const { method, route, status, bytes, outcome, source, client, token } = access;
+  const { method, route, status, bytes, outcome, cacheResult, client, token } = access;
   const facts: Facts = {
     method,
     route,
@@ -44,7 +44,7 @@ export function logAccess(log: Logger, level: LogLevel, access: AccessLine): voi
     bytes,
     duration_ms: Math.round(access.durationMs),
     outcome,
-    ...(source === null ? {} : { x_cache: source }),
+    ...(cacheResult === null ? {} : { x_cache: cacheResult }),
     ...(client === undefined ? {} : { client }),
     ...(token === undefined ? {} : { token }),
     request_id: access.requestId,
@@ -56,7 +56,7 @@ export function logAccess(log: Logger, level: LogLevel, access: AccessLine): voi
 const SERVED = [200, 206, 307];
 
 /** The log message. The specification fixes the one for a NAR from the cache. */
-function messageOf({ isNar, method, status, source }: AccessLine): string {
+function messageOf({ isNar, method, status, cacheResult }: AccessLine): string {
   const isServed = isNar && method === "GET" && SERVED.includes(status);
-  return isServed && source === "HIT" ? "serving nar from cache" : "request";
+  return isServed && cacheResult === "HIT" ? "serving nar from cache" : "request";
 }

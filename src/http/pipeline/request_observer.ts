@@ -130,7 +130,7 @@ export class RequestObserver {
       bytes: sentBytes ?? announcedBytes(answer),
       durationMs: performance.now() - startedAtMs,
       outcome,
-      source: answer.headers.get("x-cache"),
+      cacheResult: answer.headers.get("x-cache"),
       client: peer,
       token: caller?.name,
       requestId,

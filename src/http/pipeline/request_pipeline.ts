@@ -127,10 +127,10 @@ function failed(
     error: messageOf(error),
     ...facts,
   });
-  return statusAnswer(status, request.method === "HEAD", sourceOf(route, status));
+  return statusAnswer(status, request.method === "HEAD", cacheResultOf(route, status));
 }
 
 /** X-Cache of a 404: it comes from the cache or the upstreams. Other errors have none. */
-function sourceOf(route: Route, status: number): Readonly<Record<string, string>> {
+function cacheResultOf(route: Route, status: number): Readonly<Record<string, string>> {
   return route.cached && status === 404 ? { "x-cache": "MISS" } : {};
 }

@@ -26,13 +26,13 @@ export function endServerSpan(
   { outcome, bytes, scheme }: AnswerEnd,
 ): void {
   const { status } = answer;
-  const source = answer.headers.get("x-cache");
+  const cacheResult = answer.headers.get("x-cache");
   span.set({
     ...requestFacts(request, scheme),
     "http.response.status_code": status,
     "http.response.body.size": bytes,
     ...(route === undefined ? {} : { "http.route": route.name }),
-    ...(source === null ? {} : { "larder.x_cache": source }),
+    ...(cacheResult === null ? {} : { "larder.x_cache": cacheResult }),
     "larder.request_id": requestId,
     "larder.outcome": outcome,
   });

@@ -39,9 +39,9 @@ function documentHandler(documents: Pick<DocumentServer, "serve">, kind: Documen
   return async ({ params, request, requestId, head }) => {
     const name = documentName(kind, params);
     if (name === undefined) return statusAnswer(404, head, { "x-cache": "HIT" });
-    const { source, document } = await documents.serve(name, requestId);
-    if (document === undefined) return statusAnswer(404, head, { "x-cache": source });
-    return documentAnswer(request, document, { type: DOCUMENT_RULES[kind].type, source });
+    const { cacheResult, document } = await documents.serve(name, requestId);
+    if (document === undefined) return statusAnswer(404, head, { "x-cache": cacheResult });
+    return documentAnswer(request, document, { type: DOCUMENT_RULES[kind].type, cacheResult });
   };
 }
 
@@ -65,17 +65,17 @@ export function documentAnswer(
 
 interface Origin {
   readonly type: string;
-  readonly source: string;
+  readonly cacheResult: string;
 }
 
-function partsOf(document: SentDocument, { type, source }: Origin): AnswerParts {
+function partsOf(document: SentDocument, { type, cacheResult }: Origin): AnswerParts {
   const { encoding, bodyBytes, tag, mayChange } = document;
   return {
     status: 200,
     type,
     lifetime: mayChange ? "changing" : "document",
     headers: {
-      "x-cache": source,
+      "x-cache": cacheResult,
       ...(encoding === undefined ? {} : { "content-encoding": encoding }),
       ...(bodyBytes === undefined ? {} : { "content-length": String(bodyBytes) }),
       ...(tag === undefined ? {} : { etag: `"${tag}"` }),

@@ -53,9 +53,9 @@ function wantedRange(request: ClientRequest, tag: string | undefined): string | 
   return ifRange === null || ifRange === `"${tag}"` ? request.headers.get("range") : null;
 }
 
-function headersOf({ source, fileSize, tag }: NarFacts): Record<string, string> {
+function headersOf({ cacheResult, fileSize, tag }: NarFacts): Record<string, string> {
   return {
-    "x-cache": source,
+    "x-cache": cacheResult,
     ...(fileSize === undefined ? {} : { "accept-ranges": "bytes" }),
     ...(tag === undefined ? {} : { etag: `"${tag}"` }),
   };

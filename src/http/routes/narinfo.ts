@@ -33,10 +33,10 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
           requests.MISS.count();
           throw error;
         }
-        const { source, text: narinfo } = answer;
-        const headers = { "x-cache": source };
+        const { cacheResult, text: narinfo } = answer;
+        const headers = { "x-cache": cacheResult };
         const counted = countedAs(answer);
-        requests[narinfo === undefined && source === "HIT" ? "negative" : counted].count();
+        requests[narinfo === undefined && cacheResult === "HIT" ? "negative" : counted].count();
         if (narinfo === undefined) return statusAnswer(404, head, headers);
         if (!head) {
           served.count();

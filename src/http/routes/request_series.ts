@@ -5,9 +5,9 @@ import type { Metrics, Series } from "../../telemetry/metrics.ts";
 export type CountedResult = CacheResult | "prefetched";
 
 export function countedAs(
-  { source, isFirstOfPrefetch }: Pick<NarFacts, "source" | "isFirstOfPrefetch">,
+  { cacheResult, isFirstOfPrefetch }: Pick<NarFacts, "cacheResult" | "isFirstOfPrefetch">,
 ): CountedResult {
-  return isFirstOfPrefetch ? "prefetched" : source;
+  return isFirstOfPrefetch ? "prefetched" : cacheResult;
 }
 
 /**

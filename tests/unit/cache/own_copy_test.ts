@@ -8,7 +8,7 @@ function scene(...pieces: readonly string[]) {
   let released = 0;
   let cancelled = 0;
   const answer: NarAnswer = {
-    source: "JOINED",
+    cacheResult: "JOINED",
     fileSize: undefined,
     tag: undefined,
     whole: () => undefined,

@@ -40,7 +40,7 @@ Deno.test("member: a NAR whose download ends while it is looked for is found", a
 
   await using answer = await member.open(NAR.name, "request", CLIENT);
 
-  assert.equal(answer?.source, "HIT");
+  assert.equal(answer?.cacheResult, "HIT");
   assert.equal(answer.fileSize, FILE.fileSize);
 });
 
@@ -66,7 +66,7 @@ Deno.test("member: a GET of a NAR in flight wants it, a HEAD does not", async ()
   });
 
   await using looked = await member.stat(NAR.name, "request", CLIENT);
-  assert.deepEqual([looked?.source, looked?.fileSize, wants], ["JOINED", FILE.fileSize, 0]);
+  assert.deepEqual([looked?.cacheResult, looked?.fileSize, wants], ["JOINED", FILE.fileSize, 0]);
   await using _opened = await member.open(NAR.name, "request", CLIENT);
   assert.equal(wants, 1);
 });

@@ -31,7 +31,10 @@ function readHandler({ stored }: UploadDocumentsDeps, kind: DocumentKind): Handl
     const name = documentName(kind, params);
     const document = name && await stored.document(name);
     if (document === undefined) return statusAnswer(404, head, { "x-cache": "MISS" });
-    return documentAnswer(request, document, { type: DOCUMENT_RULES[kind].type, source: "HIT" });
+    return documentAnswer(request, document, {
+      type: DOCUMENT_RULES[kind].type,
+      cacheResult: "HIT",
+    });
   };
 }
 

@@ -44,9 +44,9 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
     log,
   });
 
-  const { source, text } = await server.serve(HASH, { requestId: "test", isHead: false });
+  const { cacheResult, text } = await server.serve(HASH, { requestId: "test", isHead: false });
   await touches.flush();
 
-  assert.deepEqual([source, text], ["HIT", "stored"]);
+  assert.deepEqual([cacheResult, text], ["HIT", "stored"]);
   assert.deepEqual(changes, [{ kind: "touch-narinfo", storePathHash: HASH, atMs: 7 }]);
 });
