@@ -45,7 +45,7 @@ export class HotNarStore implements NarStore {
       fileSize,
       seal,
       bytes: async (readOptions) => {
-        // They belong to the seal, so a verdict on the seal holds for them too.
+        // They belong to the seal, so a check of the seal holds for them too.
         const bytes = await stored.bytes(readOptions);
         this.#hot.set(at, { bytes, seal });
         return bytes;

@@ -46,7 +46,7 @@ export const narSinkClauses: Clauses<SinkMaker> = {
     await using scene = new Scene(maker.open(ALL));
     await scene.from(broken("abcd"));
     const outcome = await scene.from(body("abXdefghij"));
-    // A sink whose client has the bytes leaves them to the verdict on the whole file.
+    // A sink whose client has the bytes leaves them to the check of the whole file.
     if (!maker.hasBytes) return assert.equal(outcome.type, "end");
     assert.equal(reasonOf(outcome), "differs");
     assert.equal(scene.sink.received, 4);

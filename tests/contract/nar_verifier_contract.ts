@@ -60,7 +60,7 @@ export const narVerifierClauses: Clauses<VerifierScene> = {
     assert.deepEqual(await verification.measure, MEASURED);
   },
 
-  "damage is a verdict, and no rejection": async (scene) => {
+  "damage is a check result, and no rejection": async (scene) => {
     const { bytes } = fixture(scene.files[0]);
     const middle = Math.floor(bytes.length / 2);
     const order = orderOf(scene);
@@ -104,7 +104,7 @@ export const narVerifierClauses: Clauses<VerifierScene> = {
     assert.deepEqual(await other.measure, MEASURED, "another is not ended");
   },
 
-  "an end behind the verdict, or a second one, changes nothing": async (scene) => {
+  "an end behind the check result, or a second one, changes nothing": async (scene) => {
     const order = orderOf(scene);
     const verification = scene.verifier.start(order);
     verification.grown(Deno.statSync(order.path).size, true);
@@ -136,7 +136,7 @@ export const verifyThreadClauses: Clauses<VerifierScene & ThreadsScene> = {
     }
   },
 
-  "behind damaged pieces the verdict is there, and writes go nowhere": async (scene) => {
+  "behind damaged pieces the check result is there, and writes go nowhere": async (scene) => {
     using passes = scene.verifier.passThrough(passThroughOf(XZ));
     await writeAll(passes, fixture(XZ).bytes.map((byte) => ~byte));
     assert.equal((await passes.measure).kind, "undecodable");

@@ -36,7 +36,7 @@ interface Point {
 
 const NAR_REGEXP = /^\/nar\//;
 const SMALL = () => makeStoreObject({ name: "small", size: 4_000_000 });
-// Takes long enough to be decompressed that the verdict is still out when all bytes are here.
+// Takes long enough to be decompressed that there is no check result when all bytes are here.
 const SLOW_TO_VERIFY = () => makeStoreObject({ name: "slow-to-verify", size: 40_000_000 });
 
 const POINTS: Readonly<Record<string, Point>> = {
@@ -60,7 +60,7 @@ const POINTS: Readonly<Record<string, Point>> = {
   "at 10 %": partly((fileSize) => Math.floor(fileSize / 10)),
   "at 50 %": { ...partly((fileSize) => Math.floor(fileSize / 2)), told: "halfway" },
   "at all bytes but one": partly((fileSize) => fileSize - 1),
-  "with all bytes and no verdict": {
+  "with all bytes and no check result": {
     mayBeWhole: true,
     told: "with all bytes here and not verified",
     after: "verified",
@@ -163,7 +163,7 @@ async function killedAt(point: Point): Promise<void> {
   record({ area: "machine", fault: `larder is killed (\`kill -9\`) ${point.told}`, saw, kept });
 }
 
-Deno.test("killed with all bytes and no verdict: the next start has the NAR at once", async () => {
+Deno.test("killed with all bytes before the check result: the next start has the NAR", async () => {
   using storage = tempFolder();
   const object = SLOW_TO_VERIFY();
   await using upstream = await fakeUpstream({ objects: [object], stored: true });

@@ -54,7 +54,7 @@ function sceneOf(parts: readonly Uint8Array[], [one, other]: readonly [number, n
 }
 
 checkProperty(
-  "pass-through: a client gets its part, and the last byte of it after the verdict",
+  "pass-through: a client gets its part, and the last byte of it after the check result",
   fc.asyncProperty(pieces, fc.tuple(place, place), async (parts, ends) => {
     const { sink, bytes, start, end, read } = sceneOf(parts, ends);
     const got: number[] = [];
@@ -62,7 +62,7 @@ checkProperty(
       for await (const piece of read()) got.push(...piece);
     })();
     for (const part of parts) await sink.write(part.slice());
-    assert.ok(got.length < end - start, "before the verdict");
+    assert.ok(got.length < end - start, "before the check result");
     assert.ok(parts.length === 0 || sink.rate.idleMs !== undefined, "its rate is known");
     await sink.judge({
       type: "end",

@@ -43,7 +43,7 @@ checkProperty(
 );
 
 checkProperty(
-  "download: the last byte, of the whole or of a part, is readable only after a verdict",
+  "download: the last byte, of the whole or of a part, is readable only after a check result",
   fc.property(fc.array(event), fc.integer({ min: 1, max: 1_000 }), (events, end) => {
     for (const state of story(events)) {
       if (isReleased(state)) continue;

@@ -34,7 +34,7 @@ export interface DownloadsScene {
   readonly fetcher: NarFetcher;
   readonly upstreams?: readonly string[];
   readonly logged?: (line: string) => void;
-  /** The verdict on a compressed file. */
+  /** The check result of a compressed file. */
   readonly measure?: Promise<NarMeasure>;
   /** Called with each file that a verify thread gets. */
   readonly verifying?: (path: string, compression: string) => void;

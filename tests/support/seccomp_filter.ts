@@ -71,7 +71,7 @@ function allowIf(code: number, value: number): readonly Instruction[] {
   return [[code, 0, 1, value], [RETURN, 0, 0, ALLOW]];
 }
 
-/** Instructions on the first argument of one call. Each path through them ends in a verdict. */
+/** Instructions on the first argument of one call. Each path through them ends in a decision. */
 function whenCalled(
   number: number | undefined,
   then: readonly Instruction[],

@@ -1,7 +1,7 @@
 import process from "node:process";
 import { pause } from "../../src/base/pause.ts";
 
-const VERDICTS_MAX = 3;
+const TRUE_FAILURES_MAX = 3;
 const TRIES_MAX = 6;
 
 /** The share of a scene's processor time that the host may take. */
@@ -40,16 +40,16 @@ export async function bestOfThree(
   calm = machineIsCalm,
   watchHost = hostWatch,
 ): Promise<void> {
-  let verdicts = 0;
+  let trueFailures = 0;
   for (let tries = 1;; tries++) {
     const wasStarved = watchHost();
     try {
       return await scene();
     } catch (error) {
       if (!(error instanceof TooSlow)) throw error;
-      if (!wasStarved()) verdicts++;
-      if (verdicts === VERDICTS_MAX) throw error;
-      if (tries === TRIES_MAX && verdicts > 0) throw error;
+      if (!wasStarved()) trueFailures++;
+      if (trueFailures === TRUE_FAILURES_MAX) throw error;
+      if (tries === TRIES_MAX && trueFailures > 0) throw error;
       if (tries === TRIES_MAX) {
         return console.log(`Not judged, for want of a host: ${error.message}`);
       }

@@ -100,7 +100,7 @@ export class Download {
     return this.#state;
   }
 
-  /** How long the whole file has waited for the verdict on its NAR; `undefined`: it does not. */
+  /** How long the whole file has waited for the check of its NAR; `undefined`: it does not. */
   get unverifiedMs(): number | undefined {
     const isWaiting = this.#state.state === "received" && !this.#state.verified;
     return isWaiting ? this.rate.idleMs : undefined;

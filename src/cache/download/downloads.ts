@@ -101,7 +101,7 @@ export class Downloads implements InFlight {
     return this.#inFlight.has(narName) || this.#received.has(narName);
   }
 
-  /** The whole files that wait for the verdict on their NAR. */
+  /** The whole files that wait for the check of their NAR. */
   backlog(): VerificationBacklog {
     const backlog = { files: 0, bytes: 0, oldestMs: 0 };
     const add = (fileSize: number, waitedMs: number) => {

@@ -38,7 +38,7 @@ const TRIES_MAX = 6;
 export class ReceivedFiles {
   readonly #deps: ReceivedFilesDeps;
   readonly #limit: ReturnType<typeof pLimit>;
-  /** Files until their verdict. */
+  /** Files until their check result. */
   readonly #files = new Map<NarName, ReceivedFile>();
   /** Those that nobody verifies yet. */
   readonly #waiting = new Set<NarName>();
@@ -54,7 +54,7 @@ export class ReceivedFiles {
     return this.#files.has(narName);
   }
 
-  /** All that have no verdict. */
+  /** All that have no check result. */
   list(): Iterable<ReceivedFile> {
     return this.#files.values();
   }
@@ -74,7 +74,7 @@ export class ReceivedFiles {
     return true;
   }
 
-  /** This try is over. Unless the file was put back, it has its verdict. */
+  /** This try is over. Unless the file was put back, it has its check result. */
   over(file: ReceivedFile): void {
     const { name } = file.nar;
     if (this.#files.get(name) === file) this.#files.delete(name);

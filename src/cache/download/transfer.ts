@@ -41,7 +41,7 @@ export class Transfer implements NarTarget, Disposable {
   readonly #reservation: TransferParts["reservation"];
   #fetch: NarFetch;
   #verification: Verification | undefined;
-  /** The span from the start of hashing to the verdict. */
+  /** The span from the start of hashing to the check result. */
   #verifying: Span | undefined;
   #announced: { readonly fileSize?: number } | undefined;
   #received = 0;
@@ -126,7 +126,7 @@ export class Transfer implements NarTarget, Disposable {
   [Symbol.dispose](): void {
     this.#fetch[Symbol.dispose]();
     this.#verification?.[Symbol.dispose]();
-    // A verification that ends early has no verdict, and no failure.
+    // A verification that ends early has no check result, and no failure.
     this.judged();
   }
 

@@ -3,7 +3,7 @@ import type { ExplainedAnswer, ExplainedUnstored, Explanation } from "./explanat
 
 type ExplainedFacts = Omit<Explanation, "reasons">;
 
-const VERDICTS: Readonly<Record<ExplainedFacts["verdict"], string>> = {
+const FINDINGS: Readonly<Record<ExplainedFacts["verdict"], string>> = {
   hit: "A request is a hit: the narinfo and the NAR file are stored.",
   nar_not_stored: "The narinfo is stored, and its NAR file is not. " +
     "So the next request for the NAR is a miss: it asks the upstreams.",
@@ -33,7 +33,7 @@ const NAR_RESULTS: Readonly<Record<string, string>> = {
 /** The reasons in sentences, the most important first. */
 export function reasonsOf(facts: ExplainedFacts): readonly string[] {
   return [
-    VERDICTS[facts.verdict],
+    FINDINGS[facts.verdict],
     ...unstoredReasons(facts),
     ...evictedReasons(facts),
     ...storedReasons(facts),

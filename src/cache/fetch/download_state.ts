@@ -89,7 +89,7 @@ export function isReleased(now: DownloadState): boolean {
 
 /**
  * The count of leading bytes that a client may have that wants the file up to `end` (default: its
- * end). The last one waits for the verdict: no client completes a file, or a part, that is wrong.
+ * end). The last one waits for the check result: no client completes a file or part that is wrong.
  */
 export function readableUpTo(now: DownloadState, end = Infinity): number {
   switch (now.state) {

@@ -32,7 +32,7 @@ export interface ClientSinkParts {
   readonly listener: FetchListener;
 }
 
-/** Bytes that wait for the client, or for the verdict. `end`: their end in the file. */
+/** Bytes that wait for the client, or for the check result. `end`: their end in the file. */
 interface Held {
   readonly bytes: Bytes;
   readonly end: number;
@@ -40,7 +40,7 @@ interface Held {
 
 /**
  * The client of a pass-through, as a sink. The next piece is read when the client has taken the
- * last. A small file is collected, and can be replaced until the verdict.
+ * last. A small file is collected, and can be replaced until the check result.
  */
 export class ClientSink implements NarSink {
   readonly order: NarOrder;
@@ -89,12 +89,12 @@ export class ClientSink implements NarSink {
     return this.#hash.copy().digest();
   }
 
-  /** True where the client gets the whole file at once, after the verdict. */
+  /** True where the client gets the whole file at once, after the check result. */
   get isSmall(): boolean {
     return this.#whole !== undefined;
   }
 
-  /** All bytes of a small file after the verdict; else `undefined`. */
+  /** All bytes of a small file after the check result; else `undefined`. */
   whole(): Bytes | undefined {
     return this.#whole?.joined();
   }
@@ -164,7 +164,7 @@ export class ClientSink implements NarSink {
     if (this.#state.state === "failed") throw new Failure("corrupt", this.#state.reason);
     await this.#check?.end();
     this.#state = nextState(this.#state, { type: "verified" });
-    // A slow client must not delay the verdict.
+    // A slow client must not delay the check result.
     void this.#finish();
   }
 

@@ -31,7 +31,7 @@ export interface NarTarget {
   from(source: NarSource, taken: () => void): Promise<FetchOutcome>;
   /** Releases the whole file, or throws a Mismatch where it is wrong. */
   judge(end: FetchEnd): Promise<void>;
-  /** The verdict is final: the file is wrong. */
+  /** The check result is final: the file is wrong. */
   refused(reason: Mismatch["reason"]): void;
   /** Drops all bytes, which are wrong: the file begins anew. */
   startOver(): void;
@@ -65,7 +65,7 @@ export interface NarFailure {
   readonly status?: number;
   /** The upstream of the last attempt. */
   readonly upstream?: string;
-  /** The error that the verdict threw. */
+  /** The error that the check threw. */
   readonly error?: unknown;
 }
 
@@ -98,7 +98,7 @@ export class NarAttempts {
   /** The upstreams of the bytes, in the order in which they came. */
   readonly #contributors = new Set<string>();
   #isOver = false;
-  /** All bytes arrived, and the verdict is not in. */
+  /** All bytes arrived, and there is no check result yet. */
   #isJudging = false;
   /** Counts the restarts of the file. */
   #round = 0;
@@ -140,13 +140,13 @@ export class NarAttempts {
   #givenUp({ reason, detail, status, upstream = "", error }: NarFailure): void {
     if (OUR_REASONS.includes(reason)) return;
     const { received, isPromised } = this.#target;
-    // A verdict has its own line, and so has a file that no upstream has.
+    // A wrong file has its own line, and so has a file that no upstream has.
     const isLogged = error !== undefined || (reason === "absent" && !isPromised);
     const why = { upstream, reason, ...status === undefined ? {} : { status } };
     this.log.givenUp(isPromised, isLogged ? undefined : { ...why, detail, received });
   }
 
-  /** The file is wrong: call it during the verdict, or after it. */
+  /** The file is wrong: call it during the check, or after it. */
   wrong(mismatch: Mismatch, upstream?: string): void {
     const contributors = [...this.#contributors];
     this.log.wrong(upstream ?? contributors.at(-1) ?? "", mismatch, contributors);

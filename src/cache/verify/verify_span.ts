@@ -1,7 +1,7 @@
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { OpenSpan, Tracer } from "../../telemetry/tracer.ts";
 
-/** Begins the span from the start of hashing a NAR to the verdict. The caller ends it. */
+/** Begins the span from the start of hashing a NAR to the check result. The caller ends it. */
 export function verifySpan(
   tracer: Tracer,
   { compression }: { readonly compression: string },

@@ -1,4 +1,4 @@
-/** The verdict of a check. `not checked`: it could not tell. */
+/** The result of a check. `not checked`: it could not tell. */
 export type Mark = "ok" | "warning" | "failed" | "not checked";
 
 /** One line of the report. */

@@ -20,7 +20,7 @@ export interface Found {
   readonly isUnreadable: boolean;
 }
 
-const VERDICTS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, word: string]>> = {
+const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, word: string]>> = {
   hit: ["good", "here"],
   nar_not_stored: ["fair", "narinfo only"],
   absent: ["bad", "nobody has it"],
@@ -57,7 +57,7 @@ function names(query: string, named: Found["named"]): Part {
 }
 
 function explained(one: Explanation): Html {
-  const [tone, word] = VERDICTS[one.verdict];
+  const [tone, word] = FINDINGS[one.verdict];
   const name = one.name ?? one.hash;
   const isRoot = one.pins?.some(({ root }) => root === one.hash) ?? false;
   return markup`<div class="found"><p><span class="mark">${

@@ -43,7 +43,7 @@ Deno.test("download: a reader outlives the download's own use of the file", asyn
   assert.equal(await new Response(body).text(), TEXT.slice(4));
 });
 
-Deno.test("download: before the verdict all but the last byte is given", async () => {
+Deno.test("download: before the check result all but the last byte is given", async () => {
   using folder = tempFolder();
   const download = received(folder.path);
   using _use = download.file.use();

@@ -98,9 +98,9 @@ Deno.test("downloads: a whole file is in the backlog until its NAR is verified",
   using folder = tempFolder();
   await using stocked = await StockedSpace.open(Infinity);
   await know(stocked, PACKED);
-  const verdict = Promise.withResolvers<NarMeasure>();
+  const checked = Promise.withResolvers<NarMeasure>();
   const downloads = downloadsOver({
-    ...{ stocked, folder, fetcher: ending(), upstreams: UPSTREAMS, measure: verdict.promise },
+    ...{ stocked, folder, fetcher: ending(), upstreams: UPSTREAMS, measure: checked.promise },
   });
   assert.deepEqual(downloads.backlog(), { files: 0, bytes: 0, oldestMs: 0 });
 
@@ -109,7 +109,7 @@ Deno.test("downloads: a whole file is in the backlog until its NAR is verified",
   const { files, bytes, oldestMs } = downloads.backlog();
   assert.deepEqual([files, bytes, oldestMs >= 0], [1, BYTES.length, true]);
 
-  verdict.resolve(MEASURED);
+  checked.resolve(MEASURED);
   await downloads.idle();
   assert.equal(download.state.state, "kept");
   assert.deepEqual(downloads.backlog(), { files: 0, bytes: 0, oldestMs: 0 });
@@ -158,17 +158,17 @@ Deno.test("downloads: a received file that a stop interrupts stays for the next 
   using folder = tempFolder();
   await using stocked = await StockedSpace.open(Infinity);
   await know(stocked, PACKED);
-  const verdict = Promise.withResolvers<NarMeasure>();
+  const checked = Promise.withResolvers<NarMeasure>();
   const logged: string[] = [];
   const downloads = downloadsOver({
-    ...{ stocked, folder, fetcher: ending(), upstreams: UPSTREAMS, measure: verdict.promise },
+    ...{ stocked, folder, fetcher: ending(), upstreams: UPSTREAMS, measure: checked.promise },
     logged: (line) => logged.push(line),
   });
   const { download } = downloads.join(PACKED, "request");
   await download.readable(BYTES.length - 1);
 
   downloads.stopping();
-  verdict.reject(new Error("the thread has ended"));
+  checked.reject(new Error("the thread has ended"));
   await downloads.idle();
 
   const [left, ...more] = [...Deno.readDirSync(folder.path)].map(({ name }) => name);

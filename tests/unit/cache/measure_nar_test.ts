@@ -56,7 +56,7 @@ for (const { name, compression, bytes } of NAR_FIXTURES) {
     assert.match(measure.kind === "undecodable" ? measure.detail : "", /more than/);
   });
 
-  Deno.test(`measureNar: ${name} is a throw, not a verdict, when it is cancelled`, async () => {
+  Deno.test(`measureNar: ${name} throws, and has no result, when it is cancelled`, async () => {
     using folder = tempFolder();
     const path = `${folder.path}/nar`;
     await Deno.writeFile(path, bytes);
@@ -69,7 +69,7 @@ for (const { name, compression, bytes } of NAR_FIXTURES) {
   });
 }
 
-Deno.test("measureNar: a file that cannot be read is a throw, not a verdict", async () => {
+Deno.test("measureNar: a file that cannot be read throws, and has no result", async () => {
   const order = { path: "/nonexistent", compression: "xz", narSizeMax: 1 } as const;
   await assert.rejects(measured(order));
 });

@@ -26,10 +26,10 @@ class TestTarget implements NarTarget {
   isWanted = true;
   readonly asked: string[] = [];
   startedOver = 0;
-  readonly #verdict: (upstream: string) => void;
+  readonly #checked: (upstream: string) => void;
 
-  constructor(verdict: (upstream: string) => void) {
-    this.#verdict = verdict;
+  constructor(checked: (upstream: string) => void) {
+    this.#checked = checked;
   }
 
   async from({ upstream }: { readonly upstream: string }, taken: () => void) {
@@ -42,7 +42,7 @@ class TestTarget implements NarTarget {
 
   async judge(): Promise<void> {
     await Promise.resolve();
-    this.#verdict(this.asked.at(-1) ?? "");
+    this.#checked(this.asked.at(-1) ?? "");
   }
 
   refused(): void {}
@@ -96,7 +96,7 @@ Deno.test("attempts: a wrong file that a client has begun to read is the end", a
   assert.deepEqual([target.asked, target.startedOver], [[UPSTREAMS[0]], 0]);
 });
 
-Deno.test("attempts: a fault found during the verdict names its upstream", async () => {
+Deno.test("attempts: a fault found during the check names its upstream", async () => {
   const target = new TestTarget(() => attempts.wrong(WRONG));
   const { attempts, log } = attemptsFor(target);
   await attempts.run();

@@ -21,9 +21,9 @@ Deno.test("downloads: a client that joins a received file joins no prefetch", as
   using folder = tempFolder();
   await using stocked = await StockedSpace.open(Infinity);
   await know(stocked, PACKED);
-  const verdict = Promise.withResolvers<NarMeasure>();
+  const checked = Promise.withResolvers<NarMeasure>();
   const fetcher: NarFetcher = { begin: () => assert.fail("an upstream is asked") };
-  const downloads = downloadsOver({ stocked, folder, fetcher, measure: verdict.promise });
+  const downloads = downloadsOver({ stocked, folder, fetcher, measure: checked.promise });
   const path = `${folder.path}/${PACKED.name}.x1y2.received`;
   Deno.writeFileSync(path, BYTES);
   const resumed = downloads.resume([path]);
@@ -32,7 +32,7 @@ Deno.test("downloads: a client that joins a received file joins no prefetch", as
   const { joined, isFirstOfPrefetch } = downloads.join(PACKED, "request");
 
   assert.deepEqual({ joined, isFirstOfPrefetch }, { joined: true, isFirstOfPrefetch: false });
-  verdict.resolve(MEASURED);
+  checked.resolve(MEASURED);
   await resumed;
 });
 
@@ -41,11 +41,11 @@ Deno.test("downloads: received files are hashed by verify threads, one each at o
   await using stocked = await StockedSpace.open(Infinity);
   const left = [3, 2, 1].map((size) => receivedFile(folder.path, size));
   for (const { nar } of left) await know(stocked, nar);
-  const verdict = Promise.withResolvers<NarMeasure>();
+  const checked = Promise.withResolvers<NarMeasure>();
   const hashed: string[] = [];
   const verifying: string[] = [];
   const downloads = downloadsOver({
-    ...{ stocked, folder, fetcher: ending(), measure: verdict.promise, verifyThreads: 2 },
+    ...{ stocked, folder, fetcher: ending(), measure: checked.promise, verifyThreads: 2 },
     verifying: (path, compression) => (compression === "none" ? hashed : verifying).push(path),
     nowMs: () => Date.now() + 60_000,
   });
@@ -67,7 +67,7 @@ Deno.test("downloads: received files are hashed by verify threads, one each at o
   const { download, joined } = downloads.join(large.nar, "request");
   await download.readable(0);
   assert.deepEqual([joined, hashed.length, hashed.at(-1)], [true, 3, paths[0]]);
-  verdict.resolve(MEASURED);
+  checked.resolve(MEASURED);
   await resumed;
   await downloads.idle();
   assert.deepEqual(downloads.backlog(), { files: 0, bytes: 0, oldestMs: 0 });
@@ -108,17 +108,17 @@ Deno.test("downloads: a stop leaves received files, hashed or not, to the next s
   await using stocked = await StockedSpace.open(Infinity);
   const left = [1, 2, 3].map((size) => receivedFile(folder.path, size));
   for (const { nar } of left) await know(stocked, nar);
-  const verdict = Promise.withResolvers<NarMeasure>();
+  const checked = Promise.withResolvers<NarMeasure>();
   const verifying: string[] = [];
   const downloads = downloadsOver({
-    ...{ stocked, folder, fetcher: ending(), measure: verdict.promise },
+    ...{ stocked, folder, fetcher: ending(), measure: checked.promise },
     verifying: (path) => verifying.push(path),
   });
   const resumed = downloads.resume(left.map(({ path }) => path));
   await eventually("one is verified", () => verifying.length === 2);
 
   downloads.stopping();
-  verdict.reject(new Error("the thread has ended"));
+  checked.reject(new Error("the thread has ended"));
   await resumed;
 
   assert.deepEqual([...Deno.readDirSync(folder.path)].length, left.length);

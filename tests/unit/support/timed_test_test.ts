@@ -36,7 +36,7 @@ Deno.test("timed: a scene that is too slow three times fails", async () => {
   assert.equal(scene.runs, 3);
 });
 
-Deno.test("timed: a run on a starved machine is repeated, and no verdict", async () => {
+Deno.test("timed: a run on a starved machine is repeated, and no failure", async () => {
   const scene = sceneOf(200, 200, 200, 200, 99);
   await bestOfThree(scene.run, atOnce, starved);
   assert.equal(scene.runs, 5);
