@@ -134,10 +134,10 @@ export const OUTAGES = {
     begins: { "nar not removed": MAY_REMOVE },
     over: "nars are removed again",
   }),
-  orphanRemoval: outage({
+  partialFileRemoval: outage({
     level: "warn",
-    begins: { "orphan not removed": MAY_REMOVE },
-    over: "orphans are removed again",
+    begins: { "folder of partial files not removed": MAY_REMOVE },
+    over: "folders of partial files are removed again",
   }),
   settling: outage({
     level: "error",
@@ -145,7 +145,7 @@ export const OUTAGES = {
     over: "interrupted nars are settled again",
     needsDatabase: true,
   }),
-  orphans: outage({
+  partialFiles: outage({
     level: "warn",
     begins: {
       "folder of partial files not read":

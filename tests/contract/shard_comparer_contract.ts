@@ -19,18 +19,18 @@ const TEXT = "0123456789";
 
 export const shardComparerClauses: Clauses<ComparerScene> = {
   "a shard without rows and files has no differences": async ({ comparer }) => {
-    assert.deepEqual(await comparer.compare("00", true), { files: 0, lost: [], stray: [] });
+    assert.deepEqual(await comparer.compare("00", true), { files: 0, lost: [], orphans: [] });
   },
 
-  "a row without its file is lost, a file without a row is stray": async (scene) => {
-    const [lost, stray, both] = [file("lost"), file("stray"), file("both")];
-    for (const { at } of [stray, both]) await putFile(scene.nars, at, TEXT);
+  "a row without its file is lost, a file without a row is an orphan": async (scene) => {
+    const [lost, orphan, both] = [file("lost"), file("orphan"), file("both")];
+    for (const { at } of [orphan, both]) await putFile(scene.nars, at, TEXT);
     await addRow(scene, "lost", lost);
     await addRow(scene, "both", both);
     const compare = ({ at }: KeptFile) => scene.comparer.compare(at.slice(0, 5), true);
-    assert.deepEqual(await compare(lost), { files: 0, lost: [lost.at], stray: [] });
-    assert.deepEqual(await compare(stray), { files: 1, lost: [], stray: [stray.at] });
-    assert.deepEqual(await compare(both), { files: 1, lost: [], stray: [] });
+    assert.deepEqual(await compare(lost), { files: 0, lost: [lost.at], orphans: [] });
+    assert.deepEqual(await compare(orphan), { files: 1, lost: [], orphans: [orphan.at] });
+    assert.deepEqual(await compare(both), { files: 1, lost: [], orphans: [] });
   },
 
   "a file of another size is lost, if sizes are compared": async (scene) => {
@@ -39,10 +39,10 @@ export const shardComparerClauses: Clauses<ComparerScene> = {
     await addRow(scene, "cut", cut);
     const shard = cut.at.slice(0, 2);
     assert.deepEqual(await scene.comparer.compare(shard, true), {
-      ...{ files: 1, lost: [cut.at], stray: [] },
+      ...{ files: 1, lost: [cut.at], orphans: [] },
     });
     assert.deepEqual(await scene.comparer.compare(shard, false), {
-      ...{ files: 1, lost: [], stray: [] },
+      ...{ files: 1, lost: [], orphans: [] },
     });
   },
 

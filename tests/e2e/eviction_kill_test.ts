@@ -42,7 +42,7 @@ Deno.test("killed while it evicts: the counts match the files after each start",
     assert.deepEqual(pending, []);
     assert.equal(keptFiles, files.size);
     assert.equal(narinfos.size, files.size);
-    const mended = larder.lines.filter(({ msg }) => /^(stray nar|stored nar)/.test(msg));
+    const mended = larder.lines.filter(({ msg }) => /^(orphan nar|stored nar)/.test(msg));
     assert.deepEqual(mended, [], "nothing was left to be found by looking at all files");
   }
 });

@@ -13,7 +13,7 @@ import { tempFolder } from "../support/temp_folder.ts";
 const objects = ["gone", "short", "rotten", "whole"].map((name, seed) => (
   makeStoreObject({ name, seed, size: 30_000 })
 ));
-const STRAY = `${"0".repeat(52)}.nar.xz`;
+const ORPHAN = `${"0".repeat(52)}.nar.xz`;
 
 Deno.test("fsck: faults are found, mended with --repair, and fetched again", async () => {
   using folder = tempFolder();
@@ -91,7 +91,7 @@ function damage(storage: string, [gone = "", short = "", rotten = ""]: readonly 
   bytes[20_000] = (bytes[20_000] ?? 0) ^ 1;
   Deno.writeFileSync(rotten, bytes);
   Deno.mkdirSync(`${storage}/nar/00`, { recursive: true });
-  Deno.writeTextFileSync(`${storage}/nar/00/${STRAY}`, "nobody's");
+  Deno.writeTextFileSync(`${storage}/nar/00/${ORPHAN}`, "nobody's");
   using database = new DatabaseSync(`${storage}/db.sqlite`);
   database.exec("UPDATE stock SET kept_bytes = kept_bytes + 1");
 }

@@ -12,7 +12,7 @@ import { tempFolder } from "../support/temp_folder.ts";
 const objects = ["gone", "short", "whole"].map((name, seed) => (
   makeStoreObject({ name, seed, size: 300_000 })
 ));
-const STRAY = `${"0".repeat(52)}.nar.xz`;
+const ORPHAN = `${"0".repeat(52)}.nar.xz`;
 
 /** With so many files the first pass has a thread of its own. */
 const MANY_FILES = 30_000;
@@ -28,7 +28,7 @@ for (const more of [0, MANY_FILES]) {
     Deno.removeSync(storedFileOf(folder.path, gone));
     Deno.truncateSync(storedFileOf(folder.path, short), 1_000);
     Deno.mkdirSync(`${folder.path}/nar/00`, { recursive: true });
-    Deno.writeTextFileSync(`${folder.path}/nar/00/${STRAY}`, "nobody's");
+    Deno.writeTextFileSync(`${folder.path}/nar/00/${ORPHAN}`, "nobody's");
     {
       using database = new DatabaseSync(`${folder.path}/db.sqlite`);
       database.prepare("UPDATE stock SET kept_files = kept_files + ?").run(more);

@@ -33,9 +33,9 @@ export async function findLost(
 
 /**
  * Checks again an object that was listed without a row. False while a process publishes or removes
- * it. A stray object stays stray.
+ * it. An orphan stays one.
  */
-export async function isStray(
+export async function isOrphan(
   { metadata, nars }: DifferenceStores,
   at: StoredName,
   options: OpenOptions,

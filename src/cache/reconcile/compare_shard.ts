@@ -15,7 +15,7 @@ export interface ShardComparison {
   /** Objects with a row that are missing, or have another size. */
   readonly lost: readonly StoredName[];
   /** Objects without a row. */
-  readonly stray: readonly StoredName[];
+  readonly orphans: readonly StoredName[];
 }
 
 export interface ShardComparer {
@@ -54,7 +54,7 @@ export function compareShard(
   return {
     files: files.length,
     lost: rows.filter(isLost).map(({ at }) => at),
-    stray: files.filter(({ at }) => !kept.has(at)).map(({ at }) => at),
+    orphans: files.filter(({ at }) => !kept.has(at)).map(({ at }) => at),
   };
 }
 

@@ -14,7 +14,7 @@ import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { ListedNar, NarStore, StoredNar } from "../../storage/nar_store.ts";
 import { checkFile, checkNar, Mismatch } from "../verify/check_nar.ts";
 import { measureBytes } from "../verify/measure_nar.ts";
-import { findLost, isStray } from "./check_difference.ts";
+import { findLost, isOrphan } from "./check_difference.ts";
 import { compareShard, SHARDS } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
 
@@ -103,13 +103,13 @@ async function checkShard(
   deps: FsckDeps,
   { rows, there, order: { repair }, watcher }: ShardCheck,
 ): Promise<readonly StoredName[]> {
-  const { lost, stray } = compareShard(rows, there);
+  const { lost, orphans } = compareShard(rows, there);
   const suspects = [
-    ...lost.map((at) => ({ kind: "damaged", at, difference: { lost: [at], stray: [] } } as const)),
-    ...stray.map((at) => ({ kind: "stray", at, difference: { lost: [], stray: [at] } } as const)),
+    ...lost.map((at) => ({ kind: "damaged", at, lost: [at], orphans: [] } as const)),
+    ...orphans.map((at) => ({ kind: "stray", at, lost: [], orphans: [at] } as const)),
   ];
   const bad: StoredName[] = [];
-  for (const { kind, at, difference } of suspects) {
+  for (const { kind, at, ...difference } of suspects) {
     const finding = await checkAgain(deps, kind, at);
     if (finding === undefined) continue;
     bad.push(at);
@@ -128,7 +128,7 @@ async function checkAgain(
 ): Promise<{ readonly detail: string; readonly isCertain: boolean } | undefined> {
   try {
     if (kind === "stray") {
-      if (!await isStray(deps, at, deps)) return undefined;
+      if (!await isOrphan(deps, at, deps)) return undefined;
       return { detail: "a file that no row keeps", isCertain: true };
     }
     const lost = await findLost(deps, at, deps);

@@ -3,7 +3,7 @@ import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
 import type { OpenOptions } from "../../storage/nar_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type DifferenceStores, findLost, isStray } from "./check_difference.ts";
+import { type DifferenceStores, findLost, isOrphan } from "./check_difference.ts";
 import type { ShardComparison } from "./compare_shard.ts";
 
 export interface RepairerDeps {
@@ -28,12 +28,12 @@ export class Repairer {
 
   /** Checks each difference again, and repairs it. Resolves to the count of repairs. */
   async repair(
-    { lost, stray }: Pick<ShardComparison, "lost" | "stray">,
+    { lost, orphans }: Pick<ShardComparison, "lost" | "orphans">,
     options: OpenOptions,
   ): Promise<number> {
     let repaired = 0;
     for (const at of lost) if (await this.#repairLost(at, options)) repaired++;
-    for (const at of stray) if (await this.#repairStray(at, options)) repaired++;
+    for (const at of orphans) if (await this.#repairOrphan(at, options)) repaired++;
     return repaired;
   }
 
@@ -47,10 +47,10 @@ export class Repairer {
     return true;
   }
 
-  async #repairStray(at: StoredName, options: OpenOptions): Promise<boolean> {
+  async #repairOrphan(at: StoredName, options: OpenOptions): Promise<boolean> {
     const { stores, sweeper, owner, log } = this.#deps;
-    if (!await isStray(stores, at, options)) return false;
-    log.warn("stray nar removed", { nar: at });
+    if (!await isOrphan(stores, at, options)) return false;
+    log.warn("orphan nar removed", { nar: at });
     await sweeper.sweep([{ at, owner, fileSize: 0 }]);
     return true;
   }

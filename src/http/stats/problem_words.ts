@@ -38,7 +38,7 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "document not usable": "nothing: larder refused the document",
   "received nar not resumed": "nothing: larder fetches the file again",
   "received nar not kept": "nothing: larder fetches the file again",
-  "stray nar removed": "nothing, unless you put the file there",
+  "orphan nar removed": "nothing, unless you put the file there",
   "requests aborted at shutdown": "nothing: clients ask again",
   "opentelemetry disabled": "unset OTEL_SDK_DISABLED to enable it",
   "unexpected failure": "report it with its log line, which has the stack",

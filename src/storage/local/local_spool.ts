@@ -7,7 +7,7 @@ import { OUTAGES } from "../../telemetry/outages.ts";
 import { RECEIVED_SUFFIX, type Spool } from "../spool.ts";
 
 export interface LocalSpoolDeps {
-  /** This process, which has joined the members already: a folder of no member is an orphan. */
+  /** This process, which has joined the members already: larder removes folders of no member. */
   readonly member: MemberId;
   readonly log: Logger;
 }
@@ -19,7 +19,7 @@ export class LocalSpool implements Spool, Disposable {
   readonly #deps: LocalSpoolDeps;
   readonly #outage;
   readonly #removalOutage;
-  /** Orphans that could not be removed: the outage lasts as long as one is left. */
+  /** Members whose folder could not be removed: the outage lasts as long as one is left. */
   readonly #stuck = new Set<MemberId>();
   #received: string[] = [];
   /** The names of the whole files of others that this folder has, or has had. */
@@ -31,8 +31,8 @@ export class LocalSpool implements Spool, Disposable {
   constructor(base: string, deps: LocalSpoolDeps) {
     this.#base = base;
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.orphans);
-    this.#removalOutage = new OutageLog(deps.log, OUTAGES.orphanRemoval);
+    this.#outage = new OutageLog(deps.log, OUTAGES.partialFiles);
+    this.#removalOutage = new OutageLog(deps.log, OUTAGES.partialFileRemoval);
     this.path = `${base}/${deps.member}`;
     Deno.mkdirSync(this.path);
   }
@@ -103,13 +103,16 @@ export class LocalSpool implements Spool, Disposable {
         this.#have(name, (own) => Deno.renameSync(`${path}/${name}`, own));
       }
       Deno.removeSync(path, { recursive: true });
-      log.info("orphan removed", { path });
+      log.info("folder of partial files removed", { path });
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) {
         this.#stuck.add(member);
         // Each is named once: the state changes with the first failure of each.
         const state = [...this.#stuck].toSorted().join();
-        this.#removalOutage.failed("orphan not removed", { path, error: messageOf(error) }, state);
+        this.#removalOutage.failed("folder of partial files not removed", {
+          path,
+          error: messageOf(error),
+        }, state);
         return false;
       }
     }
@@ -127,7 +130,7 @@ export class LocalSpool implements Spool, Disposable {
     this.#received.push(path);
   }
 
-  /** Whole files stay, for the next process that looks for orphans. */
+  /** Whole files stay, for the next process that takes them over. */
   [Symbol.dispose](): void {
     try {
       const received = receivedIn(this.path);
@@ -138,7 +141,7 @@ export class LocalSpool implements Spool, Disposable {
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return;
       const facts = { path: this.path, error: messageOf(error) };
-      this.#removalOutage.failed("orphan not removed", facts);
+      this.#removalOutage.failed("folder of partial files not removed", facts);
     }
   }
 }

@@ -68,7 +68,7 @@ class NotedComparer implements Disposable {
 
   async compare(shard: string) {
     this.shards.add(shard);
-    return { files: 0, lost: [], stray: [] };
+    return { files: 0, lost: [], orphans: [] };
   }
 
   [Symbol.dispose](): void {

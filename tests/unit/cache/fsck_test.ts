@@ -14,29 +14,29 @@ Deno.test("fsck: finds and mends in any stores behind the ports", async () => {
   await using scene = new Scene();
   const [whole, gone] = [await scene.keep("whole"), await scene.keep("gone")];
   await scene.nars.remove(gone);
-  const stray = fileOf(narOf("stray").name).at;
-  await scene.write(stray);
+  const orphan = fileOf(narOf("orphan").name).at;
+  await scene.write(orphan);
 
   const found = await scene.fsck();
   assert.deepEqual(found.map(({ kind, at }) => [kind, at]).toSorted(), [
     ["damaged", gone],
-    ["stray", stray],
+    ["stray", orphan],
   ]);
   assert.deepEqual((await scene.fsck({ repair: true })).map(({ mended }) => mended), [true, true]);
   assert.deepEqual(await scene.fsck(), []);
   assert.deepEqual(await Array.fromAsync(scene.nars.list(""), ({ at }) => at), [whole]);
 });
 
-Deno.test("fsck: a stray file that cannot be opened is a problem, and stays", async () => {
+Deno.test("fsck: an orphan that cannot be opened is a problem, and stays", async () => {
   await using scene = new Scene();
-  const stray = fileOf(narOf("stray").name).at;
-  await scene.write(stray);
+  const orphan = fileOf(narOf("orphan").name).at;
+  await scene.write(orphan);
   scene.nars.open = () => Promise.reject(new Error("EIO"));
   const found = await scene.fsck({ repair: true });
   assert.deepEqual(found.map(({ at, detail, mended }) => [at, detail, mended]), [
-    [stray, "EIO", false],
+    [orphan, "EIO", false],
   ]);
-  assert.deepEqual(await Array.fromAsync(scene.nars.list(""), ({ at }) => at), [stray]);
+  assert.deepEqual(await Array.fromAsync(scene.nars.list(""), ({ at }) => at), [orphan]);
 });
 
 Deno.test("fsck: damage that the metadata store finds in itself stays a problem", async () => {

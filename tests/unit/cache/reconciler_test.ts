@@ -25,9 +25,9 @@ Deno.test("reconcile: it mends rows without files, and files without rows", asyn
   ];
   Deno.removeSync(scene.pathOf(gone));
   Deno.truncateSync(scene.pathOf(short), 5);
-  const stray = newStoredName(narOf("stray").name);
+  const orphan = newStoredName(narOf("orphan").name);
   const loser = newStoredName(narNameOf(whole));
-  await scene.write(stray);
+  await scene.write(orphan);
   await scene.write(loser);
 
   const names = await scene.reconciler.pass({ sizes: false, pauseMs: 0 });
@@ -93,7 +93,7 @@ Deno.test("reconcile: few files are compared in large shards, until one takes lo
     isSmall: true,
     compare(shard: string) {
       nowMs += compared.push(shard) === 3 ? 21 : 20;
-      return Promise.resolve({ files: 0, lost: [], stray: [] });
+      return Promise.resolve({ files: 0, lost: [], orphans: [] });
     },
   };
   await using scene = await Scene.open({ comparer, nowMs: () => nowMs });
@@ -111,8 +111,8 @@ Deno.test("reconcile: few files are compared as many are", async () => {
   await using scene = await Scene.open({ isSmall: true });
   const [whole, gone] = [await scene.keep("a"), await scene.keep("b")];
   Deno.removeSync(scene.pathOf(gone));
-  const stray = newStoredName(narOf("stray").name);
-  await scene.write(stray);
+  const orphan = newStoredName(narOf("orphan").name);
+  await scene.write(orphan);
 
   assert.equal((await scene.reconciler.pass({ sizes: false, pauseMs: 0 })).mended, 2);
 

@@ -38,7 +38,7 @@ Deno.test("spool: that of a dead member goes with its files", () => {
 
   assert.deepEqual(folder.others(), []);
   assert.ok(folder.remove(dead), "nothing of it is left");
-  assert.deepEqual(lines().map(({ msg }) => msg), ["orphan removed"]);
+  assert.deepEqual(lines().map(({ msg }) => msg), ["folder of partial files removed"]);
 });
 
 Deno.test("spool: the whole files of a dead member are taken over, once", () => {
@@ -111,7 +111,7 @@ Deno.test("spool: each that cannot be removed is named once, until all are gone"
   }
   for (const member of [dead, other]) assert.equal(folder.remove(member), true);
   const news = lines().filter(({ level }) => level === "info");
-  assert.deepEqual(news.map(({ msg }) => msg), ["orphans are removed again"]);
+  assert.deepEqual(news.map(({ msg }) => msg), ["folders of partial files are removed again"]);
 });
 
 Deno.test("spool: one that another process removed is made again", () => {
