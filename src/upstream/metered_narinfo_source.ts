@@ -1,6 +1,6 @@
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { AskRank, NarinfoReading, NarinfoSource } from "./upstream.ts";
+import type { NarinfoReading, NarinfoSource, RequestRank } from "./upstream.ts";
 
 /** Gets the facts that upstreams' status shows beside their narinfos. */
 export interface SourceWatch {
@@ -29,7 +29,7 @@ export function meteredNarinfoSource(
     async narinfo(
       storePathHash: StorePathHash,
       signal?: AbortSignal,
-      rank?: AskRank,
+      rank?: RequestRank,
     ): Promise<NarinfoReading> {
       const startedAtMs = performance.now();
       const reading = await inner.narinfo(storePathHash, signal, rank);

@@ -5,10 +5,10 @@ import type { OwnSignature } from "../nix/sign_narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { PooledUpstream } from "./pooled_upstream.ts";
 import {
-  type AskRank,
   type NarinfoReading,
   noAnswerReasonOf,
   type QueuedReading,
+  type RequestRank,
 } from "./upstream.ts";
 import { type UpstreamWait, waitOf } from "./upstream_health.ts";
 
@@ -49,7 +49,7 @@ interface Candidate {
 type Ranked = Pick<Candidate, "order" | "upstream">;
 
 export interface NarinfoQueryOptions {
-  readonly rank: AskRank;
+  readonly rank: RequestRank;
   /** True: requests go on after their clients have left, for the upstream's health. */
   readonly mayGoOn: boolean;
   /** Called with every answer. */
@@ -160,8 +160,8 @@ function unexpected(error: unknown): NarinfoReading {
 }
 
 /**
- * `undefined` while an answer to come could still change the outcome. An overdue query waits
- * only for proven upstreams, and for a connected one only while no other has an offer.
+ * `undefined` while an answer to come could still change the outcome. An overdue query waits for
+ * upstreams that answered before. While there is no offer, it waits for connected ones, too.
  */
 function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswer | undefined {
   const offers = candidates.flatMap((candidate) => {

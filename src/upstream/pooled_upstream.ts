@@ -50,7 +50,7 @@ export class PooledUpstream implements Disposable {
 
   /** True if the upstream is up, and has capacity for prefetches. */
   get isSpare(): boolean {
-    return this.health.state === "up" && !(this.source.isStrained ?? false);
+    return this.health.state === "up" && !(this.source.isOverloaded ?? false);
   }
 
   /** The lower is preferred. `undefined` during the first request for it. */

@@ -1,14 +1,14 @@
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentSource, QueuedDocumentSource } from "./document_source.ts";
 import {
-  type AskRank,
   type NarinfoReading,
   type NarinfoSource,
   noAnswerReasonOf,
   type QueuedNarinfoSource,
+  type RequestRank,
 } from "./upstream.ts";
 import { UpstreamQueue, type UpstreamQueueOptions } from "./upstream_queue.ts";
-import { isStrained, nextStrain, NO_STRAIN } from "./upstream_strain.ts";
+import { isOverloaded, nextLoad, NO_LOAD } from "./upstream_load.ts";
 
 /** Requests for narinfos in flight to one upstream: as many as eight busy Nix clients send. */
 const NARINFOS_IN_FLIGHT_MAX = 200;
@@ -28,18 +28,18 @@ export function queuedNarinfoSource(
 ): QueuedNarinfoSource {
   const { url, priority } = inner;
   const queue = new UpstreamQueue(url, { ...options, inFlightMax: NARINFOS_IN_FLIGHT_MAX });
-  let strain = NO_STRAIN;
+  let load = NO_LOAD;
   const timed = async (
     storePathHash: StorePathHash,
     signal: AbortSignal | undefined,
-    rank: AskRank,
+    rank: RequestRank,
   ): Promise<NarinfoReading> => {
     const startedAtMs = performance.now();
     const reading = await inner.narinfo(storePathHash, signal, rank);
     if (signal?.aborted) return reading;
     const tookMs = performance.now() - startedAtMs;
-    strain = nextStrain(
-      strain,
+    load = nextLoad(
+      load,
       noAnswerReasonOf(reading) === undefined
         ? { type: "answer", tookMs, timeoutMs }
         : { type: "no-answer" },
@@ -51,16 +51,16 @@ export function queuedNarinfoSource(
     priority,
     describe: (signal) => inner.describe(signal),
     reach: (signal) => inner.reach(signal),
-    narinfo: (storePathHash, signal, rank: AskRank = "client") =>
+    narinfo: (storePathHash, signal, rank: RequestRank = "client") =>
       rank === "prefetch"
         ? timed(storePathHash, signal, rank)
         : queue.run({ ask: (ended) => timed(storePathHash, ended, rank) }, signal),
-    narTook(tookMs) {
-      strain = nextStrain(strain, { type: "nar", tookMs, timeoutMs, atMs: performance.now() });
+    noteNarTime(tookMs) {
+      load = nextLoad(load, { type: "nar", tookMs, timeoutMs, atMs: performance.now() });
     },
-    busy: () => void (strain = nextStrain(strain, { type: "busy", atMs: performance.now() })),
-    get isStrained() {
-      return isStrained(strain, performance.now());
+    busy: () => void (load = nextLoad(load, { type: "busy", atMs: performance.now() })),
+    get isOverloaded() {
+      return isOverloaded(load, performance.now());
     },
     get hasQueue() {
       return queue.isFull;

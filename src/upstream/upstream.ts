@@ -77,7 +77,7 @@ export interface NarinfoSource {
   narinfo(
     storePathHash: StorePathHash,
     signal?: AbortSignal,
-    rank?: AskRank,
+    rank?: RequestRank,
   ): Promise<NarinfoReading>;
   /** The operator sets it. It overrides the announced one. */
   readonly priority: number | undefined;
@@ -96,7 +96,7 @@ export interface NarinfoSource {
 export type QueuedReading = NarinfoReading | QueueTimeout;
 
 /** The rank of a queued request: "client" if a client waits for it, "prefetch" for a prefetch. */
-export type AskRank = "client" | "prefetch";
+export type RequestRank = "client" | "prefetch";
 
 /** A binary cache behind a queue of ours. One without a queue is one, too. */
 export interface QueuedNarinfoSource extends Omit<NarinfoSource, "narinfo"> {
@@ -104,14 +104,14 @@ export interface QueuedNarinfoSource extends Omit<NarinfoSource, "narinfo"> {
   narinfo(
     storePathHash: StorePathHash,
     signal?: AbortSignal,
-    rank?: AskRank,
+    rank?: RequestRank,
   ): Promise<QueuedReading>;
   /** The upstream refused a request because it was too busy. */
   busy?(): void;
   /** Its answer with a NAR took so long to its head; Infinity for none in time, or outrun. */
-  narTook?(tookMs: number): void;
+  noteNarTime?(tookMs: number): void;
   /** True while requests that clients wait for keep the upstream busy. */
-  readonly isStrained?: boolean;
+  readonly isOverloaded?: boolean;
   /** True while the next request of a client would queue. */
   readonly hasQueue?: boolean;
 }

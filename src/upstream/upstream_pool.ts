@@ -2,11 +2,11 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import { NarinfoQuery, type PoolAnswer, preference } from "./narinfo_query.ts";
 import { PooledUpstream } from "./pooled_upstream.ts";
 import {
-  type AskRank,
   type NarinfoReading,
   type NoAnswerReason,
   noAnswerReasonOf,
   type QueuedNarinfoSource,
+  type RequestRank,
   type UpstreamReading,
 } from "./upstream.ts";
 import { looksUp, type UpstreamWait, waitOf } from "./upstream_health.ts";
@@ -30,7 +30,7 @@ export interface StartProbe {
 interface PoolRequest {
   readonly storePathHash: StorePathHash;
   readonly requestId: string;
-  readonly rank: AskRank;
+  readonly rank: RequestRank;
 }
 
 export interface UpstreamPoolDeps {
@@ -151,8 +151,8 @@ export class UpstreamPool implements Disposable {
   }
 
   /** Notes how long an answer with a NAR took to its head; Infinity for none in time, or outrun. */
-  narTook(url: string, tookMs: number): void {
-    this.#find(url)?.source.narTook?.(tookMs);
+  noteNarTime(url: string, tookMs: number): void {
+    this.#find(url)?.source.noteNarTime?.(tookMs);
   }
 
   /** Notes that the upstream refused a request because it was too busy. */

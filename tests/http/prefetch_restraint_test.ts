@@ -120,7 +120,7 @@ Deno.test("prefetch: nothing from an upstream that takes over half its timeout",
   assert.equal(narRequests(upstream), 0);
 });
 
-Deno.test("prefetch: nothing while a strained upstream is preferred", async () => {
+Deno.test("prefetch: nothing while an overloaded upstream is preferred", async () => {
   const [leaf, top] = chain(2);
   assert.ok(leaf && top);
   await using busy = await fakeUpstream({ objects: [leaf], stored: true, priority: 10 });

@@ -7,7 +7,7 @@ export function quietPool(upstreams: readonly string[]) {
     probeIfDown: () => Promise.resolve(),
     noteNar: () => undefined,
     has: () => true,
-    narTook: () => undefined,
+    noteNarTime: () => undefined,
     busy: () => undefined,
     isSpare: () => true,
   };

@@ -72,7 +72,7 @@ function quietLogging({ pool, log }: AttemptLogDeps, isWanted: () => boolean) {
       noteNar: (url: string, reading: UpstreamReading) => {
         if (isWanted() || reading.kind !== "failed") pool.noteNar(url, reading);
       },
-      narTook: (url: string, tookMs: number) => pool.narTook(url, tookMs),
+      noteNarTime: (url: string, tookMs: number) => pool.noteNarTime(url, tookMs),
       busy: (url: string) => pool.busy(url),
       has: (url: string) => pool.has(url),
     },

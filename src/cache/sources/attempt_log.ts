@@ -5,7 +5,7 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import type { UpstreamReading } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import { readStatus } from "../../upstream/read_narinfo.ts";
-import { BUSY_STATUSES } from "../../upstream/upstream_strain.ts";
+import { BUSY_STATUSES } from "../../upstream/upstream_load.ts";
 import type { PathRecord } from "../nar/path_record.ts";
 import type { Demotions } from "./demotions.ts";
 import { OWN_COPY_URL } from "./nar_candidates.ts";
@@ -14,7 +14,7 @@ import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
 export interface AttemptLogDeps {
   readonly demotions: Demotions;
-  readonly pool: Pick<UpstreamPool, "noteNar" | "narTook" | "busy" | "has">;
+  readonly pool: Pick<UpstreamPool, "noteNar" | "noteNarTime" | "busy" | "has">;
   readonly log: Logger;
   readonly metrics: Metrics;
   /** Remembers how each file came, or why it did not. Default: no record is kept. */
@@ -88,14 +88,14 @@ export class AttemptLog {
     if (!pool.has(upstream)) return;
     // Its body may take minutes.
     pool.noteNar(upstream, { kind: "found" });
-    pool.narTook(upstream, performance.now() - requestedAtMs);
+    pool.noteNarTime(upstream, performance.now() - requestedAtMs);
     if (received > 0) log.info("nar download resumed", { ...this.facts(upstream), received });
   }
 
   /** A slow upstream is one that another source outran. The last one had less time. */
   #noteOutrun(winner: string): void {
     for (const upstream of this.#late) {
-      if (upstream !== winner) this.#deps.pool.narTook(upstream, Infinity);
+      if (upstream !== winner) this.#deps.pool.noteNarTime(upstream, Infinity);
     }
     this.#late = new Set();
     this.#requestedAtMs.clear();
@@ -126,7 +126,9 @@ export class AttemptLog {
       this.#requestedAtMs.delete(upstream);
       this.#late.delete(upstream);
     }
-    if (outcome.type === "failed" && outcome.reason === "timeout") pool.narTook(upstream, Infinity);
+    if (outcome.type === "failed" && outcome.reason === "timeout") {
+      pool.noteNarTime(upstream, Infinity);
+    }
     // Before the first byte it is retried only where it is busy, or breaks connections.
     if (BUSY_STATUSES.has(status) || requests > 1) pool.busy(upstream);
   }

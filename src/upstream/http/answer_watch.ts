@@ -4,8 +4,8 @@ import { SharedTimer } from "../../base/shared_timer.ts";
 import { NoAnswer } from "../upstream.ts";
 import { dial } from "./dial.ts";
 
-/** Time without an answer after which larder tests whether the dialing is to blame. */
-const DIAL_DOUBT_MS = 100;
+/** Time without an answer after which larder tests the dialing. */
+const DIAL_TEST_AFTER_MS = 100;
 
 /** An upstream timed out; `message` names the step that took too long. */
 export class UpstreamTimeout extends NoAnswer {
@@ -24,15 +24,15 @@ export interface AnswerTimeouts {
 /** The limits of all requests to one upstream. */
 export interface AnswerLimits extends AnswerTimeouts {
   /** Each request waits here for its answer first. */
-  readonly doubts: SharedTimer;
-  readonly doubtMs: number;
+  readonly dialTests: SharedTimer;
+  readonly dialTestAfterMs: number;
 }
 
 export function answerLimits(timeouts: AnswerTimeouts): AnswerLimits {
   const { dialTimeoutMs, headerTimeoutMs, viaProxy = false } = timeouts;
-  const doubtMs = Math.min(DIAL_DOUBT_MS, dialTimeoutMs, headerTimeoutMs);
-  const doubts = new SharedTimer(doubtMs);
-  return { dialTimeoutMs, headerTimeoutMs, viaProxy, doubts, doubtMs };
+  const dialTestAfterMs = Math.min(DIAL_TEST_AFTER_MS, dialTimeoutMs, headerTimeoutMs);
+  const dialTests = new SharedTimer(dialTestAfterMs);
+  return { dialTimeoutMs, headerTimeoutMs, viaProxy, dialTests, dialTestAfterMs };
 }
 
 /**
@@ -50,7 +50,7 @@ export class AnswerWatch implements Disposable {
 
   constructor(url: URL | string, limits: AnswerLimits, onLate: (error: UpstreamTimeout) => void) {
     this.#onLate = onLate;
-    this.#waiting = limits.doubts.start(() => void this.#doubt(url, limits));
+    this.#waiting = limits.dialTests.start(() => void this.#testDial(url, limits));
   }
 
   [Symbol.dispose](): void {
@@ -60,22 +60,22 @@ export class AnswerWatch implements Disposable {
     this.#dialing?.abort();
   }
 
-  async #doubt(
+  async #testDial(
     url: URL | string,
-    { dialTimeoutMs, headerTimeoutMs, viaProxy, doubtMs }: AnswerLimits,
+    { dialTimeoutMs, headerTimeoutMs, viaProxy, dialTestAfterMs }: AnswerLimits,
   ): Promise<void> {
     if (viaProxy) {
-      return this.#wait("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), doubtMs);
+      return this.#wait("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), dialTestAfterMs);
     }
-    const doubtedAtMs = performance.now();
-    this.#wait("connecting", dialTimeoutMs, doubtMs);
+    const dialedAtMs = performance.now();
+    this.#wait("connecting", dialTimeoutMs, dialTestAfterMs);
     this.#dialing = new AbortController();
     // The request itself shows better whether the connection works.
     await dial(url, this.#dialing.signal);
     if (this.#isOver) return;
-    const dialMs = performance.now() - doubtedAtMs;
-    // A dial that was slow for the doubt was as slow for the request.
-    const waitedMs = dialMs < DIAL_DOUBT_MS ? doubtMs + dialMs : 0;
+    const dialMs = performance.now() - dialedAtMs;
+    // A dial that was slow for the test was as slow for the request.
+    const waitedMs = dialMs < DIAL_TEST_AFTER_MS ? dialTestAfterMs + dialMs : 0;
     this.#wait("the answer", headerTimeoutMs, waitedMs);
   }
 

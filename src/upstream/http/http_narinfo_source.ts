@@ -2,12 +2,12 @@ import { Failure } from "../../base/failure.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
 import {
-  type AskRank,
   type DocumentReading,
   type NarinfoReading,
   type NarinfoSource,
   NoAnswer,
   noAnswerReasonOf,
+  type RequestRank,
 } from "../upstream.ts";
 import { dial } from "./dial.ts";
 import { failedReading } from "./failed_reading.ts";
@@ -44,7 +44,7 @@ export class HttpNarinfoSource implements NarinfoSource {
   async narinfo(
     storePathHash: StorePathHash,
     signal?: AbortSignal,
-    rank: AskRank = "client",
+    rank: RequestRank = "client",
   ): Promise<NarinfoReading> {
     if (signal?.aborted) return failedReading(signal.reason);
     const { fetcher, trace = NO_UPSTREAM_TRACE, busy = () => {} } = this.#deps;

@@ -1,5 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
-import { BUSY_STATUSES } from "../upstream_strain.ts";
+import { BUSY_STATUSES } from "../upstream_load.ts";
 
 const RETRIES_MAX = 2;
 

@@ -1,7 +1,7 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { pause } from "../../base/pause.ts";
 import { NoAnswer } from "../upstream.ts";
-import { BUSY_STATUSES } from "../upstream_strain.ts";
+import { BUSY_STATUSES } from "../upstream_load.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 import { fetchFollowing } from "./redirects.ts";
 import { Retries } from "./retries.ts";

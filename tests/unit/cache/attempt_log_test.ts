@@ -31,7 +31,7 @@ function scene() {
   const slow: string[] = [];
   const pool = {
     noteNar: (url: string, { kind }: UpstreamReading) => void noted.push(`${url} ${kind}`),
-    narTook: (url: string, tookMs: number) => void (tookMs === Infinity && slow.push(url)),
+    noteNarTime: (url: string, tookMs: number) => void (tookMs === Infinity && slow.push(url)),
     busy() {},
     has: (url: string) => url !== MEMBER,
   };

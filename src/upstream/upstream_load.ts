@@ -5,7 +5,7 @@ const OF_LATE_MS = 60_000;
 export const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503]);
 
 /** Signs that an upstream has no capacity beyond the requests that clients wait for. */
-export interface UpstreamStrain {
+export interface UpstreamLoad {
   /** Its last answer took over half its timeout, or did not come. */
   readonly isSlow: boolean;
   /** Time of its last NAR that took over half the timeout, unless a quick one followed. */
@@ -14,21 +14,21 @@ export interface UpstreamStrain {
   readonly busyAtMs: number;
 }
 
-export type StrainEvent = Readonly<
+export type LoadEvent = Readonly<
   | { type: "answer"; tookMs: number; timeoutMs: number }
   | { type: "no-answer" }
   | { type: "nar"; tookMs: number; timeoutMs: number; atMs: number }
   | { type: "busy"; atMs: number }
 >;
 
-export const NO_STRAIN: UpstreamStrain = {
+export const NO_LOAD: UpstreamLoad = {
   isSlow: false,
   slowNarAtMs: -Infinity,
   busyAtMs: -Infinity,
 };
 
-/** The only place where an upstream's strain changes. */
-export function nextStrain(now: UpstreamStrain, event: StrainEvent): UpstreamStrain {
+/** The only place where an upstream's load changes. */
+export function nextLoad(now: UpstreamLoad, event: LoadEvent): UpstreamLoad {
   switch (event.type) {
     case "answer":
       return { ...now, isSlow: event.tookMs > event.timeoutMs / 2 };
@@ -41,7 +41,7 @@ export function nextStrain(now: UpstreamStrain, event: StrainEvent): UpstreamStr
   }
 }
 
-export function isStrained(strain: UpstreamStrain, nowMs: number): boolean {
-  const { isSlow, slowNarAtMs, busyAtMs } = strain;
+export function isOverloaded(load: UpstreamLoad, nowMs: number): boolean {
+  const { isSlow, slowNarAtMs, busyAtMs } = load;
   return isSlow || nowMs - Math.max(slowNarAtMs, busyAtMs) < OF_LATE_MS;
 }
