@@ -127,7 +127,7 @@ export class ChangeApplier {
 
   #stageNar({ nar, untilMs }: ChangeOf<"stage-nar">): void {
     const { id: narId } = this.#narId(nar);
-    this.#statements.loosenNar.run(NEVER_USED_AT_MS, narId);
+    this.#statements.addLooseNar.run(NEVER_USED_AT_MS, narId);
     this.#statements.stageNar.run(untilMs, narId);
   }
 
@@ -157,9 +157,9 @@ export class ChangeApplier {
     this.#addReferences(pathId, references);
     statements.addTouch.run(pathId, atMs, narId);
     if (known !== undefined) this.#protection.stored(pathId);
-    if (!isNewNar) statements.tieNar.run(narId);
+    if (!isNewNar) statements.removeLooseNar.run(narId);
     if (narIdBefore !== undefined && narIdBefore !== narId) {
-      statements.loosenNar.run(atMs, narIdBefore);
+      statements.addLooseNar.run(atMs, narIdBefore);
     }
   }
 
@@ -188,17 +188,17 @@ export class ChangeApplier {
     statements.removeTouch.run(pathId);
     statements.removeNarinfo.run(pathId);
     if (narId === undefined || use === undefined) return;
-    statements.loosenNar.run(Number(use["used_at_ms"]), Number(narId));
+    statements.addLooseNar.run(Number(use["used_at_ms"]), Number(narId));
     // Paths that only its references reached are no longer protected.
     if (use["protected"] === 1) this.#protection.startAgain();
   }
 
   #removeNar(narName: string): void {
-    const { removeUnusedNar, removeSources, tieNar } = this.#statements;
+    const { removeUnusedNar, removeSources, removeLooseNar } = this.#statements;
     const narId = removeUnusedNar.get(narName)?.["id"] as number | undefined;
     if (narId === undefined) return;
     removeSources.run(narId);
-    tieNar.run(narId);
+    removeLooseNar.run(narId);
   }
 
   #pathId(storePathHash: StorePathHash): number {

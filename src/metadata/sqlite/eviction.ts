@@ -71,7 +71,7 @@ export class Eviction {
       youngestMs = entry.usedAtMs;
       if (storePathHash !== undefined) {
         this.#removeNarinfo(entry.id);
-        this.#statements.loosenNar.run(entry.usedAtMs, narId);
+        this.#statements.addLooseNar.run(entry.usedAtMs, narId);
         narinfos.push(storePathHash);
       }
       if (!this.#mark(narId, owner)) continue;
@@ -114,7 +114,7 @@ export class Eviction {
     const empties = this.#statements.coldEmpties.all(sinceMs, names, countMax);
     for (const row of empties) {
       this.#removeNarinfo(Number(row["id"]));
-      this.#statements.loosenNar.run(Number(row["used_at_ms"]), Number(row["nar_id"]));
+      this.#statements.addLooseNar.run(Number(row["used_at_ms"]), Number(row["nar_id"]));
     }
     return empties.map(({ hash }) => hash as StorePathHash);
   }

@@ -50,5 +50,5 @@ function keep(statements: Statements, narId: number, change: ChangeOf<"nar-kept"
   }
   statements.markFormerNar.run(owner, narId, id);
   statements.keepNar.run(id, seal, fileHash, fileSize, keptAtMs, narId);
-  statements.loosenNar.run(atMs, narId);
+  statements.addLooseNar.run(atMs, narId);
 }

@@ -53,7 +53,7 @@ export class RowSweep {
   }
 
   #sweepNarinfos(order: RowSweepOrder, untilMs: number): readonly StorePathHash[] {
-    const { coldEmpties, removeReferences, removeTouch, removeNarinfo, loosenNar } =
+    const { coldEmpties, removeReferences, removeTouch, removeNarinfo, addLooseNar } =
       this.#statements;
     const swept: StorePathHash[] = [];
     const names = JSON.stringify([...order.spared]);
@@ -62,7 +62,7 @@ export class RowSweep {
       removeReferences.run(pathId);
       removeTouch.run(pathId);
       removeNarinfo.run(pathId);
-      loosenNar.run(order.unusedSinceMs + NAR_GRACE_MS, Number(row["nar_id"]));
+      addLooseNar.run(order.unusedSinceMs + NAR_GRACE_MS, Number(row["nar_id"]));
       swept.push(row["hash"] as StorePathHash);
       if (performance.now() > untilMs) break;
     }
@@ -70,13 +70,13 @@ export class RowSweep {
   }
 
   #sweepNars(order: RowSweepOrder, untilMs: number): readonly NarName[] {
-    const { unusedNars, removeSources, tieNar, removeNar } = this.#statements;
+    const { unusedNars, removeSources, removeLooseNar, removeNar } = this.#statements;
     const swept: NarName[] = [];
     const names = JSON.stringify([...order.spared]);
     for (const row of unusedNars.all(order.unusedSinceMs, names, order.rowsMax)) {
       const narId = Number(row["id"]);
       removeSources.run(narId);
-      tieNar.run(narId);
+      removeLooseNar.run(narId);
       removeNar.run(narId);
       swept.push(row["name"] as NarName);
       if (performance.now() > untilMs) break;

@@ -46,7 +46,7 @@ export const SPACE_SQL = {
   narIdOfPath: "SELECT nar_id FROM narinfo WHERE path_id = ?",
   touchOf: "SELECT used_at_ms, protected FROM narinfo_use WHERE path_id = ?",
   /** For a NAR that no narinfo names any more. */
-  loosenNar: `INSERT INTO loose_nar (nar_id, used_at_ms, kept)
+  addLooseNar: `INSERT INTO loose_nar (nar_id, used_at_ms, kept)
     SELECT id, ?, kept_size IS NOT NULL FROM nar
       WHERE id = ? AND NOT EXISTS (SELECT 1 FROM narinfo WHERE nar_id = nar.id)
     ON CONFLICT DO UPDATE SET used_at_ms = max(used_at_ms, excluded.used_at_ms)`,
@@ -54,7 +54,7 @@ export const SPACE_SQL = {
   expiredNars:
     `SELECT n.id, n.name, n.kept_id, n.kept_size FROM loose_nar l JOIN nar n ON n.id = l.nar_id
     WHERE l.staged_until_ms > 0 AND l.staged_until_ms <= ? AND n.kept_size IS NOT NULL`,
-  tieNar: "DELETE FROM loose_nar WHERE nar_id = ?",
+  removeLooseNar: "DELETE FROM loose_nar WHERE nar_id = ?",
   keepNar: `UPDATE nar
     SET kept_id = ?, kept_seal = ?, kept_hash = ?, kept_size = ?, kept_at_ms = ? WHERE id = ?`,
   sealNar: `UPDATE nar SET kept_seal = ?
