@@ -40,7 +40,7 @@ export interface OpenKeptFile {
 }
 
 /** An open file of the right size whose bytes are not verified. */
-interface Look extends OpenKeptFile {
+interface UnverifiedFile extends OpenKeptFile {
   readonly name: NarName;
   readonly requestId: string;
 }
@@ -121,9 +121,9 @@ export class KeptNars {
   }
 
   /** `undefined` for an unreadable file. After "right" the caller opens it again. */
-  async #checked(look: Look): Promise<Content | undefined> {
-    const { name, kept, stored, requestId } = look;
-    const { value, joined } = this.#checks.run(kept.at, () => this.#check(look));
+  async #checked(file: UnverifiedFile): Promise<Content | undefined> {
+    const { name, kept, stored, requestId } = file;
+    const { value, joined } = this.#checks.run(kept.at, () => this.#check(file));
     try {
       if (joined) await stored[Symbol.asyncDispose]();
       return await value;
@@ -134,9 +134,9 @@ export class KeptNars {
     }
   }
 
-  async #check(look: Look): Promise<Content> {
-    const { kept, stored: { seal } } = look;
-    if (this.#isRight(look, await contentHash(look.stored))) {
+  async #check(file: UnverifiedFile): Promise<Content> {
+    const { kept, stored: { seal } } = file;
+    if (this.#isRight(file, await contentHash(file.stored))) {
       void this.#seal(kept.at, seal);
       return "right";
     }
@@ -144,7 +144,7 @@ export class KeptNars {
     return "wrong";
   }
 
-  #isRight({ name, kept, stored: { seal }, requestId }: Look, hash: Sha256): boolean {
+  #isRight({ name, kept, stored: { seal }, requestId }: UnverifiedFile, hash: Sha256): boolean {
     const content = hash === kept.fileHash ? "right" : "wrong";
     // Of several simultaneous readers the first one logs it.
     if (content === "wrong" && this.#known.contentOf(kept.at, seal) !== "wrong") {

@@ -83,7 +83,7 @@ async function* unbrotli(
     for (;;) {
       const out = await decoder.output();
       if (out === "over") return;
-      if (out === "hungry") {
+      if (out === "needs-input") {
         const { value, done } = await chunks.next();
         if (done) decoder.end();
         else decoder.feed(value);

@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { Notifier } from "../../base/notifier.ts";
 
 /** How often to check whether an unread decoder stands still. */
-const LOOKS_MAX = 1_000;
+const STANDSTILL_CHECKS_MAX = 1_000;
 
 /**
  * A decoder of `node:zlib` at the reader's pace. It is closed only while it stands still: closing a
@@ -30,19 +30,19 @@ export class NodeDecoder {
     });
   }
 
-  /** The next output; "hungry" where it needs more input first. */
-  async output(): Promise<Uint8Array | "hungry" | "over"> {
+  /** The next output; "needs-input" where it needs more input first. */
+  async output(): Promise<Uint8Array | "needs-input" | "over"> {
     for (;;) {
       const out = this.#decoder.read();
       if (out !== null) return out;
       if (this.#error !== undefined) throw this.#error;
       if (this.#isOver) return "over";
-      if (!this.#isAtWork) return "hungry";
+      if (!this.#isAtWork) return "needs-input";
       await this.#changed.notified();
     }
   }
 
-  /** The caller leaves `bytes` unchanged until the decoder is hungry again. */
+  /** The caller leaves `bytes` unchanged until the decoder needs input again. */
   feed(bytes: Uint8Array): void {
     this.#isAtWork = true;
     this.#decoder.write(bytes, () => {
@@ -58,7 +58,9 @@ export class NodeDecoder {
   }
 
   async close(): Promise<void> {
-    for (let looks = 0; this.#mayMove && looks < LOOKS_MAX; looks++) await setImmediate();
+    for (let checks = 0; this.#mayMove && checks < STANDSTILL_CHECKS_MAX; checks++) {
+      await setImmediate();
+    }
     await setImmediate();
     this.#decoder.destroy();
   }

@@ -54,7 +54,7 @@ class NativeZstd implements ZstdDecoder {
     this.#decoder.feed(this.#input.subarray(0, this.#inputSize));
     for (;;) {
       const out = await this.#output();
-      if (out === "hungry") break;
+      if (out === "needs-input") break;
       yield out;
     }
     this.#inputSize = 0;
@@ -64,7 +64,7 @@ class NativeZstd implements ZstdDecoder {
     await this.#decoder.close();
   }
 
-  async #output(): Promise<Uint8Array | "hungry"> {
+  async #output(): Promise<Uint8Array | "needs-input"> {
     const out = await this.#decoder.output().catch((error) => {
       throw new Error(`Cannot read zstd: its decoder says "${messageOf(error)}"`);
     });
