@@ -1,4 +1,4 @@
-/** A Worker with jobs is doubted after once or twice this time without a message. */
+/** A Worker with jobs counts as silent after once or twice this time without a message. */
 const SILENCE_MS = 500;
 
 /** Notices that a Worker with jobs says nothing. One timer for all jobs: they are short. */

@@ -16,7 +16,7 @@ if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call("pexpire", KEYS[1], ARGV[2])`;
 
 /** Keys that may exist although nobody holds them: Redis did not answer. Others expire. */
-const DOUBTFUL_MAX = 1_000;
+const UNCERTAIN_MAX = 1_000;
 
 export interface RedisLocksDeps {
   readonly connection: RedisConnection;
@@ -34,7 +34,7 @@ export class RedisLocks implements Locks {
   readonly #deps: RedisLocksDeps;
   readonly #breaker: CircuitBreaker;
   /** The values by key. */
-  readonly #doubtful = new Map<string, string>();
+  readonly #uncertain = new Map<string, string>();
   #failedKey = "";
 
   constructor(deps: RedisLocksDeps) {
@@ -43,7 +43,7 @@ export class RedisLocks implements Locks {
     this.#breaker = new CircuitBreaker({
       // A write that changes nothing, where the last command failed: another node may be well.
       probe: () => client.setrange(this.#failedKey, 0, ""),
-      closed: () => void this.#settleDoubtful(),
+      closed: () => void this.#freeUncertain(),
       failure,
       answered,
       log: deps.log,
@@ -58,10 +58,10 @@ export class RedisLocks implements Locks {
     signal?.throwIfAborted();
     const { connection: { client }, holder } = this.#deps;
     const key = await this.#keyOf(name);
-    const mine = this.#doubtful.get(key);
+    const mine = this.#uncertain.get(key);
     // An earlier answer was lost: the key may be there with this value.
     if (mine !== undefined && await this.#renew(key, mine, ttlMs)) {
-      this.#doubtful.delete(key);
+      this.#uncertain.delete(key);
       return this.#leaseOf(key, mine, ttlMs);
     }
     const value = valueOf({ ...holder, token: crypto.randomUUID() });
@@ -69,7 +69,7 @@ export class RedisLocks implements Locks {
       const answer = await this.#run(key, () => client.set(key, value, "PX", ttlMs, "NX"));
       return answer === "OK" ? this.#leaseOf(key, value, ttlMs) : undefined;
     } catch (error) {
-      this.#doubt(key, value);
+      this.#noteUncertain(key, value);
       throw error;
     }
   }
@@ -85,7 +85,7 @@ export class RedisLocks implements Locks {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#settleDoubtful();
+    await this.#freeUncertain();
     this.#breaker[Symbol.dispose]();
     this.#deps.connection.client.disconnect();
   }
@@ -100,7 +100,7 @@ export class RedisLocks implements Locks {
     return new RedisLease({
       ttlMs,
       renew: () => this.#renew(key, value, ttlMs),
-      free: () => this.#free(key, value).catch(() => this.#doubt(key, value)),
+      free: () => this.#free(key, value).catch(() => this.#noteUncertain(key, value)),
     });
   }
 
@@ -124,19 +124,19 @@ export class RedisLocks implements Locks {
     });
   }
 
-  #doubt(key: string, value: string): void {
-    if (this.#doubtful.size < DOUBTFUL_MAX) this.#doubtful.set(key, value);
+  #noteUncertain(key: string, value: string): void {
+    if (this.#uncertain.size < UNCERTAIN_MAX) this.#uncertain.set(key, value);
   }
 
   /** Frees the locks that nobody holds. Stops where Redis does not answer. */
-  async #settleDoubtful(): Promise<void> {
-    for (const [key, value] of this.#doubtful) {
+  async #freeUncertain(): Promise<void> {
+    for (const [key, value] of this.#uncertain) {
       try {
         await this.#free(key, value);
       } catch {
         return;
       }
-      if (this.#doubtful.get(key) === value) this.#doubtful.delete(key);
+      if (this.#uncertain.get(key) === value) this.#uncertain.delete(key);
     }
   }
 }
