@@ -43,7 +43,7 @@ export interface StoreParts {
 export interface SpoolFolder {
   readonly path: string;
   /** Called before a file is stored that another process left there. Default: it has one name. */
-  own?(path: string): void;
+  claim?(path: string): void;
 }
 
 /** This member's place among the others, for displays. */

@@ -220,7 +220,7 @@ function buildCache(
     ...{ reads, pool, leases },
     files: {
       spoolFolder: spool.path,
-      own: (path) => spool.own?.(path),
+      claim: (path) => spool.claim?.(path),
       verifyThreads: parts.fetching.verifyThreads,
     },
   });

@@ -31,7 +31,7 @@ export interface DownloadsDeps {
 
 export interface FileParts {
   /** Called before a file that another process left is stored. Default: it has one name. */
-  readonly own?: (path: string) => void;
+  readonly claim?: (path: string) => void;
   /** The folder of growing files, on the storage's file system so that they can be moved there. */
   readonly spoolFolder: string;
   /** Threads that verify whole files of other processes; default 1. */
@@ -213,7 +213,7 @@ export class Downloads implements InFlight {
     try {
       const file = new GrowingFile(path);
       const hold = {
-        own: () => this.#deps.files.own?.(path),
+        claim: () => this.#deps.files.claim?.(path),
         putBack: () => this.#received.putBack(received),
       };
       const run = (download: Download) =>

@@ -12,7 +12,7 @@ import { keepDownload } from "./transfer.ts";
 /** The hold of this process on a whole file that another one left. */
 export interface ReceivedHold {
   /** Called before the file is stored: from then on it has one name. */
-  readonly own: () => void;
+  readonly claim: () => void;
   /** Called where there is no room. True: the file waits for another try. */
   readonly putBack: () => boolean;
 }
@@ -72,7 +72,7 @@ async function keep(
     return await running.measure;
   };
   await keepDownload(keeping, download, nar, {
-    transfer: { measure, judged: hold.own },
+    transfer: { measure, judged: hold.claim },
     end: { type: "end", digest, fileSize, maybeShort: false },
     reservedBytes: reservation.ledgerBytes,
   });

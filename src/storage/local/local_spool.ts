@@ -87,7 +87,7 @@ export class LocalSpool implements Spool, Disposable {
    * Removes the other name of a shared file before it is stored: a later change of its names would
    * break the seal.
    */
-  own(path: string): void {
+  claim(path: string): void {
     const other = this.#shared.get(path);
     if (other === undefined) return;
     this.#shared.delete(path);

@@ -156,7 +156,7 @@ Deno.test("spool: a shared file that is stored has one name, and its seal stays"
   folder.share(folder.others());
   const [path = ""] = folder.takeReceived();
 
-  folder.own(path);
+  folder.claim(path);
   const stored = `${base.path}/stored`;
   Deno.renameSync(path, stored);
   const { ctime } = Deno.statSync(stored);
