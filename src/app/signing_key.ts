@@ -57,7 +57,7 @@ export function existingKey(path: string): SecretKey | undefined {
   }
 }
 
-/** Writes the key, unless there is one at `path`. Returns the one that is there then. */
+/** Writes the key unless `path` has one. Returns the key at `path`. */
 function writeKey(path: string, key: SecretKey): SecretKey {
   const temporary = `${path}.${crypto.randomUUID()}`;
   try {

@@ -26,7 +26,7 @@ import type { MemberDownloads } from "./serve_member_download.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Touches } from "./touches.ts";
 
-/** Looks at other members' downloads of a file: one may end between two looks. */
+/** Attempts to join another member's download, which may end between the query and the join. */
 const TRIES_MAX = 3;
 
 export interface NarServerDeps {

@@ -38,7 +38,7 @@ export const NO_OTHER_MEMBERS: WorkLeases = {
 /** The life of a narinfo's lock, after its holder's death. Upstreams answer within seconds. */
 const NARINFO_TTL_MS = 5_000;
 
-/** A client waits for the narinfo: the row is looked for often, for a little longer than that. */
+/** A client waits for the narinfo: larder reads its row often, for a little longer than that. */
 const NARINFO_RETRY_POLICY: RetryPolicy = {
   retriesMax: 30,
   initialDelayMs: 10,

@@ -2,6 +2,6 @@
 export interface KeyKeeper {
   /** The text of the secret key; `undefined`: there is none. */
   signingKey(): Promise<string | undefined>;
-  /** Adds the key unless there is one. Resolves to the one that is there then. */
+  /** Adds the key unless the database has one. Resolves to the key of the database. */
   adoptSigningKey(text: string): Promise<string>;
 }

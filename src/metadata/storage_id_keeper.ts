@@ -4,6 +4,6 @@ import type { StorageId } from "../base/storage_id.ts";
 export interface StorageIdKeeper {
   /** `undefined`: the database has had no store that has an id. */
   storageId(): Promise<StorageId | undefined>;
-  /** Keeps the id, unless there is one. Resolves to the one that is there then. */
+  /** Keeps the id unless the database has one. Resolves to the id of the database. */
   claimStorageId(id: StorageId): Promise<StorageId>;
 }

@@ -15,7 +15,7 @@ export interface StorageMark {
 export interface StorageMarks {
   /** `undefined` means certainly absent. "Could not tell" is a throw. */
   read(): Promise<StorageMark | undefined>;
-  /** Writes the mark, unless there is one. Resolves to the one that is there then. */
+  /** Writes the mark unless the store has one. Resolves to the mark of the store. */
   claim(mark: StorageMark): Promise<StorageMark>;
   /** Writes the mark in the place of any other. */
   replace(mark: StorageMark): Promise<void>;

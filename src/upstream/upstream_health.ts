@@ -22,7 +22,7 @@ const OLD_PROBE_MS = 1_000;
 export type UpstreamHealth =
   /** No answer since the start. */
   | { readonly state: "unknown" }
-  /** The last answer came, be it nonsense. */
+  /** The last request got an answer, even an invalid one. */
   | { readonly state: "up" }
   /** `failures`: in a row. `hasAnswered`: it answered before, and did not time out since. */
   | { readonly state: "failing"; readonly failures: number; readonly hasAnswered: boolean }

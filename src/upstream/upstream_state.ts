@@ -8,7 +8,7 @@ const UNUSABLE = ["untrusted", "status", "garbage"] as const;
  */
 export type UpstreamState = "up" | "down" | "nars" | typeof UNUSABLE[number];
 
-/** Nobody may ask it again for hours: an older error says nothing of the present. */
+/** An older error counts no more: clients may send the upstream no request for hours. */
 export const ERROR_FOR_MS = 60_000;
 
 /** The evidence of the state of an upstream: its health, and its last answers. */

@@ -38,11 +38,11 @@ const TRIES_MAX = 6;
 export class ReceivedFiles {
   readonly #deps: ReceivedFilesDeps;
   readonly #limit: ReturnType<typeof pLimit>;
-  /** Files until their check result. */
+  /** All files without a check result. */
   readonly #files = new Map<NarName, ReceivedFile>();
-  /** Those that nobody verifies yet. */
+  /** The names of files whose check has not begun. */
   readonly #waiting = new Set<NarName>();
-  /** Those of them that no try has begun for. */
+  /** Files for the next run of `verify`. */
   #added: ReceivedFile[] = [];
 
   constructor(deps: ReceivedFilesDeps) {
@@ -54,7 +54,7 @@ export class ReceivedFiles {
     return this.#files.has(narName);
   }
 
-  /** All that have no check result. */
+  /** All files without a check result. */
   list(): Iterable<ReceivedFile> {
     return this.#files.values();
   }
@@ -81,8 +81,8 @@ export class ReceivedFiles {
   }
 
   /**
-   * Whole files that nobody verifies yet. One that is kept already or being downloaded goes, and
-   * one of an unknown NAR. Never rejects.
+   * Adds whole files that other processes left. Removes a file whose NAR is stored, in flight or
+   * unknown. Never rejects.
    */
   async add(paths: readonly string[]): Promise<void> {
     await Promise.all(paths.map((path) => this.#add(path)));

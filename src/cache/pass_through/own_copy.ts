@@ -27,7 +27,7 @@ export class OwnCopy implements NarClient {
   async openNar(_location: string, { offset, signal, requested }: NarRequest): Promise<NarBody> {
     requested?.();
     const answer = await this.#open(signal);
-    // The next source has its turn, and this one keeps its good name.
+    // "outrun" is no failure: larder asks the next source, and may ask this one again.
     if (answer === undefined) throw new FetchError("outrun", "another source is nearer");
     if (signal.aborted) await answer[Symbol.asyncDispose]();
     signal.throwIfAborted();

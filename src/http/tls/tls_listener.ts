@@ -40,8 +40,8 @@ interface Pair {
 
 /**
  * Accepts HTTPS connections with the certificate in the files. A local listener speaks TLS behind a
- * relay, which can close connections that Deno cannot. If the files change, the relay turns to a
- * new listener; open connections stay.
+ * relay, which can close connections that Deno cannot. If the files change, a new listener gets
+ * new connections from the relay; open ones stay.
  */
 export class TlsListener implements Disposable {
   readonly #deps: TlsListenerDeps;
