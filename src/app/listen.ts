@@ -31,7 +31,7 @@ export interface ListenParts {
 export interface Listener extends AsyncDisposable {
   /** The address for people: a URL, or `unix:` and a path. */
   readonly url: string;
-  /** Closes each connection after one more response. */
+  /** Closes each connection after one more answer. */
   retire(): void;
   /** Closes the listener; resolves when running requests are answered. */
   shutdown(): Promise<void>;

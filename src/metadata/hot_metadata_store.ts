@@ -45,7 +45,7 @@ const NARS_MAX = 10_000;
 type HotRow = NarinfoRow | NarRecord;
 
 /**
- * Keeps frequent rows in memory: a point read costs as much as the rest of a response. So are rows
+ * Keeps frequent rows in memory: a point read costs as much as the rest of an answer. So are rows
  * from a write for a client: they are served when the database goes away. Upstreams'
  * narinfos stay there until a locked database takes them. Changes of this process go through here;
  * call `forgetChanged` for those of other processes.

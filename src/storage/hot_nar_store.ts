@@ -18,7 +18,7 @@ export interface HotNarStoreLimits {
 
 /**
  * Keeps small files with frequent requests in memory. The disk cache has them too. But a new buffer
- * for each response keeps the garbage collector busy.
+ * for each answer keeps the garbage collector busy.
  */
 export class HotNarStore implements NarStore {
   readonly #inner: NarStore;

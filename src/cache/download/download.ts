@@ -115,12 +115,12 @@ export class Download {
     return isReleased(this.#state);
   }
 
-  /** True once a client's response has begun: its facts about the file must stay true. */
+  /** True once an answer to the client has begun: its facts about the file must stay true. */
   get isPromised(): boolean {
     return this.#isPromised;
   }
 
-  /** Call it when a client's response begins. */
+  /** Call it when an answer to the client begins. */
   promise(): void {
     this.#isPromised = true;
   }
@@ -142,7 +142,7 @@ export class Download {
   }
 
   /**
-   * Waits a second for all of a small download. Then the response is one piece, and a wrong file
+   * Waits a second for all of a small download. Then the answer is one piece, and a wrong file
    * can still be replaced by another upstream's. No client gets its last byte later for that.
    */
   async settledIfSmall(fileSize = Infinity): Promise<void> {

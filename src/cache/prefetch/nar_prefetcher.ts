@@ -108,7 +108,7 @@ export class NarPrefetcher {
     }
   }
 
-  /** Starts downloads in a turn of its own, so that the client's response leaves first. */
+  /** Starts downloads in a turn of its own, so that the answer to the client leaves first. */
   #start(): void {
     if (this.#isStarting || this.#waiting.size === 0) return;
     // A change of either starts again, so no narinfo pays for a timer in vain.

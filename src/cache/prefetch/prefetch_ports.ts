@@ -16,7 +16,7 @@ export interface NewNarinfo {
   readonly references: readonly StorePathHash[];
 }
 
-/** Watches the narinfo responses. Each call returns at once. */
+/** Watches the narinfo answers. Each call returns at once. */
 export interface NarinfoResponseWatcher {
   /** True for the first GET of a prefetched entry, and for each HEAD before it. */
   hit(row: NarinfoRow, request: ClientNarinfoRequest): boolean;

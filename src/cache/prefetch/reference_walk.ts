@@ -95,7 +95,7 @@ export class ReferenceWalk {
     this.#start();
   }
 
-  /** Starts requests in a turn of its own, so that the client's response leaves first. */
+  /** Starts requests in a turn of its own, so that the answer to the client leaves first. */
   #start(): void {
     if (this.#isStarting || this.#waiting.size === 0 || this.#inFlight >= IN_FLIGHT_MAX) return;
     this.#isStarting = true;

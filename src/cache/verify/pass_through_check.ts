@@ -14,7 +14,7 @@ const BEHIND_BYTES_MAX = 16 << 20;
 export interface PassThroughCheck extends Disposable {
   /** Throws a Failure "unavailable" where the decoder gets no memory that the client waits for. */
   write(bytes: Bytes): Promise<void>;
-  /** The file is complete. Throws a Mismatch while it can still fail the client's response. */
+  /** The file is complete. Throws a Mismatch while it can still fail the answer to the client. */
   end(): Promise<void>;
 }
 

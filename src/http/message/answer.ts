@@ -7,8 +7,8 @@ import { CACHE_CONTROL, type Lifetime } from "./cache_control.ts";
 export type Body = string | Bytes | ReadableStream<Bytes>;
 
 /**
- * A response. `Response` costs more than all else about a narinfo in memory (3 of 13 µs). It also
- * hides whether its body is a text or a stream.
+ * An HTTP response of larder. `Response` costs more than all else about a narinfo in memory (3 of
+ * 13 µs). It also hides whether its body is a text or a stream.
  */
 export class Answer {
   readonly status: number;

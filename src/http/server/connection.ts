@@ -5,7 +5,7 @@ import { Activity, type Ticks } from "./activity.ts";
 import type { BodyReader } from "./body_reader.ts";
 import { type Proxies, ReceivedRequest } from "./received_request.ts";
 import { RequestReader, type Socket } from "./request_reader.ts";
-import { ClientLeft, ResponseWriter } from "./response_writer.ts";
+import { AnswerWriter, ClientLeft } from "./answer_writer.ts";
 import type { RunningWrites } from "./running_writes.ts";
 import { Refusal, type RefusedRequest } from "./refusal.ts";
 import { RequestBody } from "./request_body.ts";
@@ -48,7 +48,7 @@ export class Connection {
   readonly #socket: Socket;
   readonly #deps: ConnectionDeps;
   readonly #requestReader: RequestReader;
-  readonly #responseWriter: ResponseWriter;
+  readonly #answerWriter: AnswerWriter;
   #request: ReceivedRequest | undefined;
   #hasRequested = false;
   #reader: BodyReader | undefined;
@@ -60,7 +60,7 @@ export class Connection {
     this.#deps = deps;
     this.activity = new Activity(deps.ticks);
     this.#requestReader = new RequestReader(socket, this.activity);
-    this.#responseWriter = new ResponseWriter(socket, this.activity, deps.running);
+    this.#answerWriter = new AnswerWriter(socket, this.activity, deps.running);
   }
 
   /** Address from `peerAddress`. */
@@ -89,7 +89,7 @@ export class Connection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#socket.close();
-    this.#responseWriter.close();
+    this.#answerWriter.close();
     this.#reader?.cancel();
     this.#request?.end("left");
   }
@@ -99,13 +99,13 @@ export class Connection {
     this.#requestReader.stop();
     const said = this.#sendRefusal(status, reason);
     // No answer of the app may follow.
-    this.#responseWriter.end();
+    this.#answerWriter.end();
     said.then(() => this.#endAnswers()).catch(() => this.close());
   }
 
   /** Memory of the running write, of the bytes behind it, and of those that its body holds. */
   get unsentBytes(): number {
-    return this.#responseWriter.heldBytes + (this.#reader?.heldBytes ?? 0);
+    return this.#answerWriter.heldBytes + (this.#reader?.heldBytes ?? 0);
   }
 
   /** Frees buffers while the client stalls. */
@@ -138,7 +138,7 @@ export class Connection {
       (body === undefined || await this.#isUsedUp(body, head));
     this.activity.enter("answering");
     await sendAnswer(answer, {
-      responseWriter: this.#responseWriter,
+      answerWriter: this.#answerWriter,
       activity: this.activity,
       isHead: head.method === "HEAD",
       keepsAlive,
@@ -158,7 +158,7 @@ export class Connection {
 
   #bodyOf({ bodyLength, expectsContinue }: RequestHead): RequestBody {
     return new RequestBody(this.#requestReader, bodyLength, async () => {
-      if (expectsContinue) await this.#responseWriter.together("HTTP/1.1 100 Continue\r\n\r\n");
+      if (expectsContinue) await this.#answerWriter.together("HTTP/1.1 100 Continue\r\n\r\n");
     });
   }
 
@@ -203,7 +203,7 @@ export class Connection {
     });
     const { date } = this.#deps.ticks;
     await sendAnswer(answer, {
-      responseWriter: this.#responseWriter,
+      answerWriter: this.#answerWriter,
       activity: this.activity,
       ...{ isHead: false, keepsAlive: false, isOld: false, date },
       reads: () => {},

@@ -4,10 +4,10 @@ import { type Answer, statusAnswer } from "../message/answer.ts";
 import type { Activity } from "./activity.ts";
 import { formatAnswerHead, type HeadParts } from "./answer_head.ts";
 import { BodyReader } from "./body_reader.ts";
-import type { ResponseWriter } from "./response_writer.ts";
+import type { AnswerWriter } from "./answer_writer.ts";
 
 export interface Sending {
-  readonly responseWriter: ResponseWriter;
+  readonly answerWriter: AnswerWriter;
   readonly activity: Activity;
   readonly isHead: boolean;
   readonly keepsAlive: boolean;
@@ -34,18 +34,18 @@ export async function sendAnswer(answer: Answer, sending: Sending): Promise<void
   if (sending.isHead || body === null) {
     if (body instanceof ReadableStream) await body.cancel();
     const framing = framingWithoutBody(answer, sending.isHead);
-    return await sending.responseWriter.together(headOf(answer, sending, framing));
+    return await sending.answerWriter.together(headOf(answer, sending, framing));
   }
   const announced = headers.get("content-length");
   const length = announced === null ? undefined : Number(announced);
   if (body instanceof ReadableStream) return await sendStream(answer, sending, { body, length });
   const head = (byteLength: number) => headOf(answer, sending, byteLength);
   if (typeof body === "string" && length === undefined) {
-    return sending.sent(await sending.responseWriter.text(body, head));
+    return sending.sent(await sending.answerWriter.text(body, head));
   }
   const bytes = typeof body === "string" ? ENCODER.encode(body) : body;
   if (length !== undefined && length !== bytes.length) throw new BrokenBody("another length");
-  await sending.responseWriter.together(head(bytes.length), bytes);
+  await sending.answerWriter.together(head(bytes.length), bytes);
   sending.sent(bytes.length);
 }
 
@@ -68,13 +68,13 @@ async function sendStream(
   sending: Sending,
   { body, length }: StreamedBody,
 ): Promise<void> {
-  const { responseWriter, isOld } = sending;
+  const { answerWriter, isOld } = sending;
   using reader = new BodyReader(body);
   // Without chunks a client could not tell this body's end from a break.
   if (length === undefined && isOld) return await sendUnframed(answer, sending);
   sending.reads(reader);
   try {
-    await responseWriter.together(headOf(answer, sending, length ?? "chunked"));
+    await answerWriter.together(headOf(answer, sending, length ?? "chunked"));
     if (length === undefined) return await sendChunks(reader, sending);
     await sendLength(reader, sending, length);
   } finally {
@@ -84,27 +84,27 @@ async function sendStream(
 
 async function sendChunks(
   reader: BodyReader,
-  { responseWriter, activity, sent }: Sending,
+  { answerWriter, activity, sent }: Sending,
 ): Promise<void> {
   for (;;) {
     // The client is not stalled while there is nothing to send.
     activity.enter("answering");
     const length = await reader.next();
-    if (length === 0) return await responseWriter.together("0\r\n\r\n");
-    await responseWriter.together(`${length.toString(16)}\r\n`);
-    await responseWriter.bytes(reader.piece);
-    await responseWriter.together("\r\n");
+    if (length === 0) return await answerWriter.together("0\r\n\r\n");
+    await answerWriter.together(`${length.toString(16)}\r\n`);
+    await answerWriter.bytes(reader.piece);
+    await answerWriter.together("\r\n");
     sent(length);
   }
 }
 
 async function sendLength(
   reader: BodyReader,
-  { responseWriter, activity, sent }: Sending,
+  { answerWriter, activity, sent }: Sending,
   length: number,
 ): Promise<void> {
   // This frame waits as long as the client, so it must not refer to a piece.
-  const write = (bytes: Uint8Array) => responseWriter.some(bytes);
+  const write = (bytes: Uint8Array) => answerWriter.some(bytes);
   for (let left = length;;) {
     activity.enter("answering");
     const pieceLength = await reader.next();
@@ -112,7 +112,7 @@ async function sendLength(
     if (pieceLength === 0 && left > 0) throw new BrokenBody("shorter than announced");
     if (pieceLength === 0) return;
     while (reader.piece.length > 0) {
-      const written = await reader.write(write, responseWriter.savesMemory);
+      const written = await reader.write(write, answerWriter.savesMemory);
       left -= written;
       sent(written);
     }

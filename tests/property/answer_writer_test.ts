@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Bytes } from "../../src/base/bytes.ts";
 import { Activity } from "../../src/http/server/activity.ts";
-import { ResponseWriter } from "../../src/http/server/response_writer.ts";
+import { AnswerWriter } from "../../src/http/server/answer_writer.ts";
 import { RunningWrites } from "../../src/http/server/running_writes.ts";
 import { checkProperty } from "../support/property.ts";
 
@@ -12,12 +12,12 @@ const HEAD = "head";
 const takes = fc.array(fc.integer({ min: 1, max: 200_000 }), { minLength: 1, maxLength: 30 });
 
 checkProperty(
-  "response writer: however a client takes an answer, it gets each byte once",
+  "answer writer: however a client takes an answer, it gets each byte once",
   fc.asyncProperty(fc.nat(BODY.length), takes, fc.boolean(), async (length, client, isShort) => {
     const got: Bytes[] = [];
     let turn = 0;
     const running = new RunningWrites(isShort ? 0 : undefined);
-    const writer = new ResponseWriter(
+    const writer = new AnswerWriter(
       {
         async write(bytes) {
           const taken = bytes.slice(0, Math.max(client[turn++ % client.length] ?? 1, 1_000));

@@ -19,7 +19,7 @@ export class ClientLeft extends Error {
 }
 
 /** Writes the bytes of answers, and reports progress to `Activity`. */
-export class ResponseWriter {
+export class AnswerWriter {
   readonly #socket: Pick<Socket, "write">;
   readonly #activity: Activity;
   readonly #running: RunningWrites;
