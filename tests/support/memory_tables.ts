@@ -88,14 +88,14 @@ export function applyTo(tables: Tables, change: Change): void {
       for (const source of change.sources) putSource(tables, change.nar.name, source);
       tables.loose.delete(change.nar.name);
       tables.staged.delete(change.nar.name);
-      if (before !== undefined) loosen(tables, before, change.atMs);
+      if (before !== undefined) addLooseNar(tables, before, change.atMs);
       return;
     }
     case "put-source":
       return putSource(tables, change.narName, change.source);
     case "remove-narinfo": {
       const { storePathHash } = change;
-      return removeAndLoosen(tables, storePathHash, touches.get(storePathHash) ?? 0);
+      return dropNarinfo(tables, storePathHash, touches.get(storePathHash) ?? 0);
     }
     case "remove-nar":
       return removeNar(tables, change.narName);
@@ -141,7 +141,7 @@ function stage(tables: Tables, { nar, untilMs }: Extract<Change, { kind: "stage-
   const known = nars.get(nar.name);
   if (known !== undefined && !isSameClaim(known, nar)) throw new NarNameTaken(nar.name);
   if (known === undefined) nars.set(nar.name, nar);
-  loosen(tables, nar.name, NEVER_USED_AT_MS);
+  addLooseNar(tables, nar.name, NEVER_USED_AT_MS);
   if (loose.has(nar.name)) staged.set(nar.name, untilMs);
 }
 
@@ -185,7 +185,7 @@ function changeFile(
       pending.delete(at);
       if (kept !== undefined && kept.at !== at) mark(tables, kept, owner);
       nars.set(narName, { ...rest, kept: change.file });
-      return loosen(tables, narName, change.atMs);
+      return addLooseNar(tables, narName, change.atMs);
     }
     case "nar-sealed":
       if (kept?.at === at) nars.set(narName, { ...rest, kept: { ...kept, seal: change.seal } });
@@ -218,11 +218,11 @@ function mark(
 }
 
 /** The NAR that loses its last narinfo so counts as used at `usedAtMs`. */
-function removeAndLoosen(tables: Tables, storePathHash: StorePathHash, usedAtMs: number): void {
+function dropNarinfo(tables: Tables, storePathHash: StorePathHash, usedAtMs: number): void {
   const { narinfos, references, touches } = tables;
   const narName = narinfos.get(storePathHash)?.narName;
   for (const table of [narinfos, references, touches]) table.delete(storePathHash);
-  if (narName !== undefined) loosen(tables, narName, usedAtMs);
+  if (narName !== undefined) addLooseNar(tables, narName, usedAtMs);
 }
 
 function sharersOf({ narinfos }: Tables, narName: NarName): number {
@@ -234,7 +234,7 @@ function isNamed({ narinfos }: Tables, narName: NarName): boolean {
   return false;
 }
 
-function loosen(tables: Tables, narName: NarName, usedAtMs: number): void {
+function addLooseNar(tables: Tables, narName: NarName, usedAtMs: number): void {
   const { nars, loose } = tables;
   if (!nars.has(narName) || isNamed(tables, narName)) return;
   loose.set(narName, Math.max(usedAtMs, loose.get(narName) ?? -Infinity));
@@ -313,7 +313,7 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
     entries++;
     youngestMs = usedAtMs;
     if (storePathHash !== undefined) {
-      removeAndLoosen(tables, storePathHash, usedAtMs);
+      dropNarinfo(tables, storePathHash, usedAtMs);
       narinfos.push(storePathHash);
     }
     const kept = tables.nars.get(narName)?.kept;
@@ -325,7 +325,7 @@ export function evictFrom(tables: Tables, order: EvictionOrder): Evicted {
   }
   const countMax = Math.ceil(order.entriesMax / 4);
   for (const storePathHash of emptiesOf(tables, order.spared, youngestMs).slice(0, countMax)) {
-    removeAndLoosen(tables, storePathHash, tables.touches.get(storePathHash) ?? 0);
+    dropNarinfo(tables, storePathHash, tables.touches.get(storePathHash) ?? 0);
     narinfos.push(storePathHash);
   }
   const { atMs } = order;
@@ -354,11 +354,11 @@ function emptiesOf(
 export function sweepFrom(tables: Tables, order: RowSweepOrder): SweptRows {
   const { unusedSinceMs, rowsMax, spared } = order;
   const narinfos = emptiesOf(tables, spared, unusedSinceMs).slice(0, rowsMax);
-  for (const path of narinfos) removeAndLoosen(tables, path, unusedSinceMs + NAR_GRACE_MS);
+  for (const path of narinfos) dropNarinfo(tables, path, unusedSinceMs + NAR_GRACE_MS);
   const nothing = { narinfos, nars: [], paths: 0, settled: true };
   if (narinfos.length > 0) return { ...nothing, next: "" };
   const nars = [...tables.loose]
-    .filter(([name, usedAtMs]) => usedAtMs <= unusedSinceMs && isUnkept(tables, name))
+    .filter(([name, usedAtMs]) => usedAtMs <= unusedSinceMs && isNotKept(tables, name))
     .map(([name]) => name)
     .filter((name) => !spared.has(name))
     .slice(0, rowsMax);
@@ -368,7 +368,7 @@ export function sweepFrom(tables: Tables, order: RowSweepOrder): SweptRows {
   return { ...nothing, nars, ...nars.length > 0 ? { next: "" } : {} };
 }
 
-function isUnkept({ nars, pending }: Tables, narName: NarName): boolean {
+function isNotKept({ nars, pending }: Tables, narName: NarName): boolean {
   if (nars.get(narName)?.kept !== undefined) return false;
   return ![...pending.keys()].some((at) => narNameOf(at) === narName);
 }
