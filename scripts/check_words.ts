@@ -1,7 +1,9 @@
 // Fails when prose of the project has a sentence of over 25 words, or a paraphrase of a glossary
 // word. Prose is comments, documents with their tables, strings, and names of tests. The strings of
-// tests are none. Fails, too, when a doc comment begins with a pronoun. Run by `deno task ok`.
+// tests are none. Fails, too, when a doc comment begins with a pronoun, or an identifier has a word
+// that the glossary replaces. Run by `deno task ok`.
 import { docBeginProblems } from "./check_words/doc_begin.ts";
+import { identifierProblems } from "./check_words/identifiers.ts";
 import { markedCommentsOf, quotedTextOf } from "./check_words/marked_comments.ts";
 import { commentsOf, paragraphsOf, testNamesOf } from "./check_words/prose.ts";
 import { stringsOf, trailingCommentsOf } from "./check_words/source_prose.ts";
@@ -37,15 +39,18 @@ function problemsOf(path: string): readonly string[] {
   const proseOf = PROSE_OF[endingOf(path)];
   if (proseOf === undefined) return [];
   const text = Deno.readTextFileSync(path);
-  const begins = path.endsWith(".ts") ? docBeginProblems(path, text) : [];
-  return [...wordingProblems(path, proseOf(text, path)), ...begins];
+  const ofCode = path.endsWith(".ts")
+    ? [...docBeginProblems(path, text), ...identifierProblems(path, text)]
+    : [];
+  return [...wordingProblems(path, proseOf(text, path)), ...ofCode];
 }
 
 /** The strings of a test are answers, requests and wrong words: only its names are prose. */
 function problemsOfTests(path: string): readonly string[] {
   const text = Deno.readTextFileSync(path);
   const prose = [...testNamesOf(text), ...commentsOf(text), ...trailingCommentsOf(text, path)];
-  return [...wordingProblems(path, prose), ...docBeginProblems(path, text)];
+  const ofCode = [...docBeginProblems(path, text), ...identifierProblems(path, text)];
+  return [...wordingProblems(path, prose), ...ofCode];
 }
 
 function proseOfCode(text: string, path: string): readonly Prose[] {
