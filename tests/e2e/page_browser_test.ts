@@ -76,11 +76,11 @@ pageTest("page: a cache that does not answer is said, and said to be over", asyn
   await eventually("it is over", async () => await textOf(tab, "trouble") === "");
 });
 
-pageTest("page: hidden or paused it asks for nothing", async ({ tab }) => {
+pageTest("page: it asks every 5 seconds; hidden or paused it asks for nothing", async ({ tab }) => {
   // The test replaces the page's clock, and so sees later actions at once.
   await tab.read(`
-    window.timers = 0;
-    window.setTimeout = () => void window.timers++;
+    window.delaysMs = [];
+    window.setTimeout = (_, ms) => void window.delaysMs.push(ms);
     Object.defineProperty(document, "hidden", { get: () => window.isHidden ?? false });
     window.seen = (isSeen) => {
       window.isHidden = !isSeen;
@@ -89,23 +89,26 @@ pageTest("page: hidden or paused it asks for nothing", async ({ tab }) => {
     seen(false);
   `);
   const answers = () => tab.answered.length;
+  const timers = () => tab.read<number>("delaysMs.length");
   const before = answers();
   await tab.read("seen(true)");
   await eventually("it asks when it is seen", () => answers() === before + 1);
-  await eventually("and goes on", async () => await tab.read("timers") === 1);
+  await eventually("and goes on", async () => await timers() === 1);
   await tab.read("seen(true); seen(false)");
   await eventually("the request is answered", () => answers() === before + 2);
   await tab.read("new Promise((resolve) => requestAnimationFrame(resolve))");
-  assert.equal(await tab.read("timers"), 1, "but nothing more, while nobody looks");
+  assert.equal(await timers(), 1, "but nothing more, while nobody looks");
 
   await tab.read("seen(true)");
-  await eventually("it goes on", async () => await tab.read("timers") === 2);
+  await eventually("it goes on", async () => await timers() === 2);
   await tab.read(`document.getElementById("pause").click(); seen(true)`);
   const pressed = `document.getElementById("pause").getAttribute("aria-pressed")`;
   assert.equal(await tab.read(pressed), "true");
   assert.equal(answers(), before + 3);
   await tab.read(`document.getElementById("pause").click()`);
   await eventually("it goes on", () => answers() === before + 4);
+  await eventually("with a timer", async () => await timers() === 3);
+  assert.deepEqual(await tab.read("delaysMs"), [5_000, 5_000, 5_000]);
 });
 
 pageTest("page: the lines are copied, also where there is no clipboard", async ({ tab, url }) => {
