@@ -56,10 +56,15 @@ Deno.test("upload limits: eviction makes room, and spares a NAR in its hour", as
 
 Deno.test("upload limits: a NAR larger than the limit is 413 before it is sent", async () => {
   await using cache = await uploadCache({ limitBytes: 10_000 });
+  await using server = cache.listen();
   const { narPath, file } = await pushOf(thing);
-  const answer = await cache.put(narPath, file.bytes, AS_WRITER);
-  assert.deepEqual(await said(answer), [413, "expected at most 10000 bytes, the size limit"]);
-  assert.equal(cache.space.budget.reservedBytes, 0);
+  await using connection = await RawConnection.open(server.port);
+  // The client sends no byte of the body until it has the answer.
+  await connection.send(headOf(narPath, file.bytes.length));
+  const { status, reader } = await connection.answer();
+  const line = new TextDecoder().decode(await reader.read(1_000));
+  assert.deepEqual([status, line], [413, "expected at most 10000 bytes, the size limit\n"]);
+  await nothingLeft(cache);
 });
 
 Deno.test("upload limits: beside pins that leave no room it is 507, to come again", async () => {
