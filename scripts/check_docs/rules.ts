@@ -97,6 +97,9 @@ function isKeeper(node: ts.Node): node is ts.NamedDeclaration {
 /** A function that registers a test, such as `Deno.test`, `timedTest` or `checkProperty`. */
 const TEST_MAKER_REGEXP = /^(?:Deno\.test|\w*[tT]est|testUnless|checkProperty)$/;
 
+/** Those with the reason for leaving the test out before its name. */
+const EXCUSED_TESTS: ReadonlySet<string> = new Set(["testUnless", "executableTest"]);
+
 /** A variable with the clauses of a contract, by its type. */
 const CLAUSES_REGEXP = /^Clauses</;
 
@@ -106,8 +109,7 @@ function testNames(path: string, text: string): ReadonlySet<string> {
   const names = new Set<string>();
   const visit = (node: ts.Node): void => {
     if (ts.isCallExpression(node) && TEST_MAKER_REGEXP.test(node.expression.getText())) {
-      // Before the name stands, at most, the reason for leaving the test out.
-      const [name] = node.arguments.slice(node.expression.getText() === "testUnless" ? 1 : 0);
+      const [name] = node.arguments.slice(EXCUSED_TESTS.has(node.expression.getText()) ? 1 : 0);
       if (name !== undefined) names.add(constantPart(nameIn(name)));
     } else if (ts.isVariableDeclaration(node) && CLAUSES_REGEXP.test(node.type?.getText() ?? "")) {
       for (const clause of propertiesOf(node.initializer)) names.add(constantPart(clause.name));

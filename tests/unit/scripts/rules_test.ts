@@ -17,6 +17,7 @@ for (const one of CASES) {
   Deno.test({ name: "promises: of what is " + \`\${one} too\` + (why && ""), fn() {} });
   Deno.test(\`promises: \${one}\`, () => {});
   testUnless("promises: a program is missing", "promises: of programs are kept", fn);
+  executableTest("promises: a root is missing", "promises: of executables are kept", fn);
   assert.ok(kept, "promises: a message of it");
   /kept/.test("promises: a text of it");
 }
@@ -62,9 +63,9 @@ Deno.test("rules: a missing part of one is named", () => {
 });
 
 Deno.test("rules: a test has its whole name, with a mark for computed parts", () => {
-  const [clause, program] = ["promises: a clause of it", "promises: of programs are kept"];
+  const excused = ["promises: of programs are kept", "promises: of executables are kept"];
   const computed = ["promises: what … says is kept", "promises: of what is … too…"];
-  for (const testName of [...computed, clause, program]) {
+  for (const testName of [...computed, ...excused, "promises: a clause of it"]) {
     assert.deepEqual(problemsOf({ testName }), [], testName);
   }
   const parts = ["they are kept", "promises: they are a comment", "promises: what … says"];
@@ -75,8 +76,8 @@ Deno.test("rules: a test has its whole name, with a mark for computed parts", ()
 });
 
 Deno.test("rules: a message, a key or a text of a test is no name of one", () => {
-  const texts = ["a program is missing", "a message of it", "a text of it", "a word of it"];
-  for (const text of [...texts, "a key of it"]) {
+  const texts = ["a program is missing", "a root is missing", "a message of it", "a text of it"];
+  for (const text of [...texts, "a word of it", "a key of it"]) {
     const [problem] = problemsOf({ testName: `promises: ${text}` });
     assert.match(problem ?? "", /a_test\.ts has no test/, text);
   }
