@@ -14,6 +14,7 @@ import { tempFolder } from "../support/temp_folder.ts";
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 const object = makeStoreObject({ name: "tool-1.0", size: 20_000 });
 const SECRET = "a-token-that-nobody-may-see";
+const PASSWORD = "a-password-that-nobody-may-see";
 
 interface Finding {
   readonly mark: string;
@@ -155,7 +156,8 @@ Deno.test("doctor: many faults at once are each found, with what to do, and stat
       "cache-upstream-url": [upstream.url, "http://127.0.0.1:9"],
       "cache-upstream-public-key": other,
       "cache-max-size": "900T",
-      ...{ "cache-redis-addrs": "127.0.0.1:9", "cache-redis-password": SECRET },
+      "cache-admin-token": SECRET,
+      ...{ "cache-redis-addrs": "127.0.0.1:9", "cache-redis-password": PASSWORD },
       "server-addr": `127.0.0.1:${stranger.addr.port}`,
     },
     { env: { NIX_CONF_DIR: nix.path }, words: ["--json", object.storePathHash] },
@@ -167,7 +169,8 @@ Deno.test("doctor: many faults at once are each found, with what to do, and stat
   assert.match(ran.of("signature")?.advice ?? "", /--cache-upstream-public-key/);
   assert.match(ran.of("database")?.advice ?? "", /fsck --repair/);
   assert.match(ran.of("redis")?.fact ?? "", /refused/i);
-  assert.ok(!ran.out.includes(SECRET), "it shows no password");
+  assert.ok(!ran.out.includes(SECRET), "it shows no token");
+  assert.ok(!ran.out.includes(PASSWORD), "it shows no password");
   assert.deepEqual(ran.marks("warning"), ["size limit", "permissions", "nix.conf"]);
   assert.equal(ran.code, 1);
 });
