@@ -1,6 +1,7 @@
 import { messageOf } from "../base/failure.ts";
 import { MetadataRetention } from "../cache/metadata_retention.ts";
 import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
+import type { RowSweeper } from "../metadata/row_sweeper.ts";
 import { BEAT_EVERY_MS } from "../space/recover.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -22,11 +23,13 @@ const FIRST_RETENTION_MS = 10 * 60 * 1_000;
 const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
-  readonly stores: Pick<Stores, "spool" | "settle" | "changes" | "metadata" | "nowMs">;
-  readonly app: Pick<
-    App,
-    "space" | "reads" | "touches" | "disk" | "expireUploads" | "resume" | "reportToMembers"
-  >;
+  readonly stores: Pick<Stores, "settle" | "changes" | "nowMs"> & {
+    readonly spool: Pick<LocalSpool, "restore" | "takeReceived">;
+    readonly metadata: RowSweeper;
+  };
+  readonly app:
+    & Pick<App, "reads" | "touches" | "disk" | "expireUploads" | "resume" | "reportToMembers">
+    & { readonly space: Pick<App["space"], "beat" | "refresh" | "tidy"> };
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
   /** How long unused metadata stays; 0 is for ever. */
