@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { bothNames } from "../../src/base/snake_names.ts";
+import { gcRoute } from "../../src/http/routes/gc.ts";
 import type { GcEvent, GcOrder, GcProgress } from "../../src/space/gc_event.ts";
 import { GC_DONE, GcServer } from "../support/gc_server.ts";
+import { PlayedTime } from "../support/played_time.ts";
 
 const PROGRESS: GcProgress = {
   event: "progress",
@@ -37,6 +39,26 @@ Deno.test("gc: however often a run tells, a client hears of it once a second", a
 
   assert.ok(lines.length <= 3, `${lines.length} lines`);
   assert.deepEqual(lines.at(-1), bothNames(GC_DONE));
+});
+
+Deno.test("gc: a client hears of a run of ten seconds once a second", async () => {
+  using time = new PlayedTime();
+  async function* run(): AsyncGenerator<GcEvent> {
+    for (let count = 0; count <= 40; count++) {
+      yield PROGRESS;
+      // The client takes a line before the next event comes.
+      await time.advance(250);
+    }
+    yield GC_DONE;
+  }
+  const routed = { requestId: "", head: false, params: [], caller: undefined };
+  const request = new Request("http://cache.test/gc", { method: "POST" });
+  const answer = await gcRoute({ gc: run }).methods.POST?.({ ...routed, request });
+  assert.ok(answer?.body instanceof ReadableStream);
+  const text = await new Response(answer.body).text();
+
+  const events = text.trimEnd().split("\n").map((line) => JSON.parse(line).event);
+  assert.deepEqual(events, [...Array(11).fill("progress"), "done"]);
 });
 
 Deno.test("gc: target and dry run reach the engine as they were given", async () => {
