@@ -38,6 +38,7 @@ timedTest("health: a silent upstream costs nothing after its first failures", as
   // All that are up said 404: that is remembered.
   assert.equal(absent[1]?.headers.get("x-cache"), "HIT");
   assert.equal(cache.logged("warn").filter(({ msg }) => msg === "upstream is down").length, 1);
+  assert.equal(silent.count(/\.narinfo$/), 3, "it has three requests before it is down");
   never.resolve();
 });
 
