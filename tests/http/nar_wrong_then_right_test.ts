@@ -61,6 +61,24 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
   });
 }
 
+const EDGE_BYTES = 512 * 1024;
+const [least, more] = [0, 8].map((beyond) => {
+  const size = EDGE_BYTES - makeStoreObject({ name: "edge-1.0", size: 8 }).narSize + 8;
+  return makeStoreObject({ name: "edge-1.0", size: size + beyond });
+});
+
+for (const [way, limitBytes] of Object.entries(WAYS)) {
+  Deno.test(`wrong: ${way}, a NAR file of 512 KiB is small, and none above it`, async () => {
+    assert.ok(least && more);
+    assert.deepEqual([least.narSize, more.narSize], [EDGE_BYTES, EDGE_BYTES + 8]);
+    const options = { limitBytes, dialect: "nix-serve" } as const;
+    const whole = await requested([wrong, undefined], { ...options, object: least });
+    assert.deepEqual(whole.statuses, [200]);
+    const { statuses } = await requested([wrong, undefined], { ...options, object: more });
+    assert.deepEqual(statuses, ["broken"]);
+  });
+}
+
 Deno.test("wrong: an upstream that then has nothing of use gets no more requests", async () => {
   const { statuses, counts } = await requested([wrong, endAfter(10)], {});
   assert.deepEqual(statuses, [404]);
