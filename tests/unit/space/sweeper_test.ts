@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { openNars } from "../../../src/app/back_ends/nar_back_end.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { Sweeper } from "../../../src/space/sweeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -6,8 +7,13 @@ import { fileOf, narOf } from "../../support/metadata_rows.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
 const GRACE_MS = 1_000;
+const S3 = {
+  ...{ bucket: "nars", endpoint: "http://127.0.0.1:1", region: "us-east-1" },
+  ...{ credentials: { accessKeyId: "a", secretAccessKey: "b" }, forcePathStyle: true },
+};
 
-Deno.test("sweeper: a marked object stays for the grace time, then it is gone", async () => {
+Deno.test("sweeper: a marked object of S3 stays for one second, then it is gone", async () => {
+  await using bucket = await openNars({ kind: "s3", s3: S3 });
   using time = new PlayedTime();
   const steps: string[] = [];
   const sweeper = new Sweeper({
@@ -23,7 +29,7 @@ Deno.test("sweeper: a marked object stays for the grace time, then it is gone", 
       },
     },
     owner: "we",
-    graceMs: GRACE_MS,
+    graceMs: bucket.graceMs,
     log: createLogger("error", { write: () => undefined }),
   });
 
@@ -31,8 +37,9 @@ Deno.test("sweeper: a marked object stays for the grace time, then it is gone", 
   await time.advance(GRACE_MS - 1);
   assert.deepEqual(steps, ["nar-marked"]);
   await time.advance(1);
-  await swept;
+  await time.settled();
   assert.deepEqual(steps, ["nar-marked", "removed", "nar-gone"]);
+  await swept;
 });
 
 Deno.test("sweeper: the log names an outage of the store once, and then its end", async () => {
