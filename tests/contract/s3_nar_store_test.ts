@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import {
   CreateMultipartUploadCommand,
+  HeadObjectCommand,
   ListMultipartUploadsCommand,
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
@@ -22,6 +23,7 @@ const server = S3_UNAVAILABLE === "" ? await S3Server.start() : undefined;
 
 /** Several parts; the last is a short one. */
 const LARGE_BYTES = 20_000_000;
+const PART_BYTES = 5 * 1024 * 1024;
 
 const at = newStoredName(narName(sha256FromDigest(new Uint8Array(32).fill(7)), "none"));
 
@@ -62,6 +64,23 @@ testUnless(
     assert.ok(equal(await (await store.open(at, STAYS))?.bytes(), bytes), "all bytes");
   },
 );
+
+testUnless(S3_UNAVAILABLE, "S3NarStore: a file above 5 MiB goes in parts, no other", async () => {
+  const s3 = openS3(newBucket());
+  await using store = new S3NarStore(s3);
+  using folder = tempFolder();
+  const etags = [];
+  for (const fileSize of [PART_BYTES, PART_BYTES + 1, LARGE_BYTES]) {
+    Deno.writeFileSync(`${folder.path}/large`, new Uint8Array(fileSize));
+    await store.put(at, `${folder.path}/large`);
+    const { ETag } = await s3.client.send(
+      new HeadObjectCommand({ Bucket: s3.bucket, Key: `nar/${at}` }),
+    );
+    etags.push(ETag?.replaceAll('"', "").replace(/^[0-9a-f]{32}/, ""));
+  }
+  // The store names the number of parts behind the hash.
+  assert.deepEqual(etags, ["", "-2", "-4"]);
+});
 
 testUnless(
   S3_UNAVAILABLE,
