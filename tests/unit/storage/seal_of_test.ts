@@ -1,0 +1,20 @@
+import assert from "node:assert/strict";
+import { sealOf } from "../../../src/storage/local/seal_of.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
+
+Deno.test("seal: another inode, size or time makes another seal; nothing else does", () => {
+  using folder = tempFolder();
+  Deno.writeTextFileSync(`${folder.path}/nar`, "bytes");
+  const info = Deno.statSync(`${folder.path}/nar`);
+  const later = new Date(1_000_000);
+  const changes: readonly Partial<Deno.FileInfo>[] = [
+    { ino: (info.ino ?? 0) + 1 },
+    { size: info.size + 1 },
+    { mtime: later },
+    { ctime: later },
+  ];
+  const seals = changes.map((change) => sealOf({ ...info, ...change }));
+
+  assert.equal(new Set([sealOf(info), ...seals]).size, changes.length + 1);
+  assert.equal(sealOf({ ...info, atime: later, mode: 0o400 }), sealOf(info));
+});
