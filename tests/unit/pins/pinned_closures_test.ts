@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
+import { meaningOf } from "../../../src/base/failure.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
+import type { StorePathHash } from "../../../src/nix/store_path.ts";
 import { PinnedClosures } from "../../../src/pins/pinned_closures.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
+import { narOf } from "../../support/metadata_rows.ts";
 import { changesOf, type GraphNode, hashOfNode, narBytesOf } from "../../support/stored_graph.ts";
 
 function pin(node: number, pinnedAtMs = 0): Change {
@@ -55,3 +58,27 @@ Deno.test("pinned closures: rows below a thousand overlapping pins are read once
   assert.deepEqual(closures.map(({ stored }) => stored), nodes.map((_, node) => node + 1));
   assert.equal(reads, 1_000);
 });
+
+for (const [paths, status] of [[500_000, undefined], [500_001, 503]] as const) {
+  Deno.test(`pinned closures: of ${paths} paths the result is ${status ?? "a count"}`, async () => {
+    const [root = hashOfNode(0), ...others] = Array.from({ length: paths }, (_, place) => {
+      return `${place}`.padStart(32, "0") as StorePathHash;
+    });
+    const { name: narName } = narOf("root");
+    const row = { storePathHash: root, narName, keptBytes: undefined, references: others };
+    await using metadata = new MemoryMetadataStore();
+    await metadata.apply([{ kind: "put-pin", pin: { storePathHash: root, pinnedAtMs: 0 } }]);
+    const wide = {
+      pins: metadata.pins.bind(metadata),
+      findPin: metadata.findPin.bind(metadata),
+      narinfoBodies: metadata.narinfoBodies.bind(metadata),
+      // The root refers to all others, and they to nothing.
+      graphRows: async ([first]: readonly StorePathHash[]) => first === root ? [row] : [],
+    };
+
+    const count = new PinnedClosures({ metadata: wide }).list();
+
+    if (status === undefined) assert.equal((await count)[0]?.missing, paths);
+    else await assert.rejects(count, (error) => meaningOf(error).status === status);
+  });
+}
