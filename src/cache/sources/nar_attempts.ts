@@ -171,8 +171,8 @@ export class NarAttempts {
       this.log.begun(source.upstream, before);
       answered();
     });
-    // Another source has brought the whole file meanwhile.
-    if (this.#isJudging || round !== this.#round) return;
+    // Another source has brought the whole file meanwhile, or ended the attempts.
+    if (this.#isOver || this.#isJudging || round !== this.#round) return;
     // Otherwise the new bytes are those of the source that was taken.
     const addedBytes = isTaken ? this.#target.received - before : 0;
     if (addedBytes > 0) this.#contributors.add(source.upstream);

@@ -53,7 +53,7 @@ class TestTarget implements NarTarget {
   }
 }
 
-function attemptsFor(target: NarTarget) {
+function attemptsFor(target: NarTarget, hedgeAfterMs = 1_000) {
   const log: Record<string, unknown>[] = [];
   const sources = UPSTREAMS.map((upstream) => ({ upstream, location: "nar/x" }));
   const metadata = {
@@ -69,7 +69,7 @@ function attemptsFor(target: NarTarget) {
   const deps = {
     candidates: { metadata, pool, demotions },
     logging: { pool, demotions, metrics, log: logger },
-    ...{ idleTimeoutMs: 1_000, hedgeAfterMs: 1_000 },
+    ...{ idleTimeoutMs: 1_000, hedgeAfterMs },
   };
   const attempts = new NarAttempts(deps, { nar: narOf("a"), target, requestId: "test" });
   return { attempts, log };
@@ -104,4 +104,21 @@ Deno.test("attempts: a fault found during the check names its upstream", async (
     UPSTREAMS[0],
     UPSTREAMS[0],
   ]]);
+});
+
+Deno.test("attempts: one that ends behind the file's end has no check of its own", async () => {
+  const late = Promise.withResolvers<void>();
+  let checks = 0;
+  class HedgedTarget extends TestTarget {
+    override async from(source: { readonly upstream: string }, taken: () => void) {
+      if (source.upstream !== UPSTREAMS[0]) return await super.from(source, taken);
+      await late.promise;
+      return END;
+    }
+  }
+  const { attempts } = attemptsFor(new HedgedTarget(() => void checks++), 1);
+  const result = await attempts.run();
+  late.resolve();
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assert.deepEqual([result.type, result.upstream, checks], ["whole", UPSTREAMS[1], 1]);
 });
