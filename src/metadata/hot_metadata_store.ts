@@ -75,7 +75,11 @@ export class HotMetadataStore implements MetadataStore {
     if (late !== undefined) return late;
     const epoch = this.#epoch;
     const row = await this.#inner.findNarinfo(storePathHash);
-    if (row !== undefined && epoch === this.#epoch) this.#narinfos.set(storePathHash, row);
+    if (epoch !== this.#epoch) {
+      // Written during the read: a second request to the upstreams would be for nothing.
+      return this.#narinfos.get(storePathHash) ?? this.#late.narinfo(storePathHash) ?? row;
+    }
+    if (row !== undefined) this.#narinfos.set(storePathHash, row);
     return row;
   }
 
@@ -92,9 +96,13 @@ export class HotMetadataStore implements MetadataStore {
     const epoch = this.#epoch;
     const late = this.#late.nar(narName);
     const record = await orElse(late, this.#inner.findNar(narName));
-    if (record === undefined) return late;
-    if (record !== late && epoch === this.#epoch) this.#nars.set(narName, record);
-    return record;
+    if (epoch !== this.#epoch) {
+      // Kept during the read: a second download would be for nothing.
+      const kept = fresh ? undefined : this.#nars.get(narName);
+      return kept ?? record ?? this.#late.nar(narName) ?? late;
+    }
+    if (record !== undefined && record !== late) this.#nars.set(narName, record);
+    return record ?? late;
   }
 
   keptNars(prefix: string): Promise<readonly KeptNar[]> {

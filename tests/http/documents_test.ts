@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { brotliCompressSync, brotliDecompressSync } from "node:zlib";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { type Fault, status } from "../support/faults.ts";
+import { nextAnswer } from "../support/next_answer.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -65,6 +66,20 @@ Deno.test("documents: many requests at once are one request to the upstream", as
   const sources = responses.map((response) => response.headers.get("x-cache"));
   // A database with few connections reads some rows only once the document is there.
   assert.deepEqual(sources.filter((source) => !["JOINED", "HIT"].includes(source ?? "")), ["MISS"]);
+});
+
+Deno.test("documents: one stored while a request reads its row is fetched once", async () => {
+  await using upstream = await fakeUpstream({ documents: DOCUMENTS });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const slow = nextAnswer(cache.metadata, "findDocument");
+  const early = cache.get(LOG);
+  await slow.read;
+  const miss = await cache.get(LOG);
+  slow.release();
+  const hit = await early;
+  assert.deepEqual([miss, hit].map(({ headers }) => headers.get("x-cache")), ["MISS", "HIT"]);
+  assert.deepEqual([await hit.text(), await miss.text()], [DOCUMENTS[LOG], DOCUMENTS[LOG]]);
+  assert.equal(upstream.count(LOG), 1);
 });
 
 Deno.test("documents: a document that the client has is not sent again", async () => {

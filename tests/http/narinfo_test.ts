@@ -5,6 +5,7 @@ import { parsePublicKey } from "../../src/nix/signature.ts";
 import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { rewritten, withoutLine } from "../support/narinfo_faults.ts";
+import { nextAnswer } from "../support/next_answer.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -52,6 +53,20 @@ Deno.test("narinfo: many requests at once are one request to the upstream", asyn
   assert.equal(upstream.count(PATH), 1);
   const sources = responses.map((response) => response.headers.get("x-cache"));
   assert.deepEqual(sources.toSorted(), [...Array(49).fill("JOINED"), "MISS"]);
+});
+
+Deno.test("narinfo: one found absent while a request reads its row is queried once", async () => {
+  await using upstream = await fakeUpstream({ objects: [] });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const slow = nextAnswer(cache.metadata, "findNarinfo");
+  const early = cache.get(PATH);
+  await slow.read;
+  const miss = await cache.get(PATH);
+  slow.release();
+  const known = await early;
+  assert.deepEqual([miss, known].map(({ status }) => status), [404, 404]);
+  assert.deepEqual([miss, known].map(({ headers }) => headers.get("x-cache")), ["MISS", "HIT"]);
+  assert.equal(upstream.count(PATH), 1);
 });
 
 Deno.test("narinfo: signed by the upstream and by us, signed fields as they were", async () => {

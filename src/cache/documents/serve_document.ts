@@ -14,10 +14,13 @@ export interface DocumentServerDeps {
   readonly touches: Pick<Touches, "document">;
 }
 
+/** `stored`: another request had it stored while this one read the row. */
+type SharedDocument = FetchedDocument | { readonly kind: "stored"; readonly row: DocumentRow };
+
 /** Serves documents from the cache, from remembered absences, or from upstreams. */
 export class DocumentServer {
   readonly #deps: DocumentServerDeps;
-  readonly #fetching = new SingleFlight<DocumentPath, FetchedDocument>();
+  readonly #fetching = new SingleFlight<DocumentPath, SharedDocument>();
 
   constructor(deps: DocumentServerDeps) {
     this.#deps = deps;
@@ -30,7 +33,10 @@ export class DocumentServer {
     const kept = row === undefined ? undefined : await this.#kept(row);
     if (kept !== undefined && row !== undefined && !this.#isDue(row)) return hit(kept);
     if (negative.has(path)) return hit(kept);
-    const { value, joined } = this.#fetching.run(path, () => this.#fetch(name, requestId));
+    const { value, joined } = this.#fetching.run(
+      path,
+      () => this.#fetchUnlessStored(name, requestId),
+    );
     let cacheResult: CacheResult = joined ? "JOINED" : "MISS";
     let fetched = await value;
     // A pass-through has one reader: the first client.
@@ -39,6 +45,8 @@ export class DocumentServer {
       cacheResult = "MISS";
     }
     switch (fetched.kind) {
+      case "stored":
+        return { cacheResult: joined ? "JOINED" : "HIT", document: await this.#kept(fetched.row) };
       case "kept":
         return { cacheResult, document: await this.#kept(fetched.row) };
       case "held":
@@ -49,6 +57,15 @@ export class DocumentServer {
         // An old answer of an upstream is better than none.
         return kept === undefined ? { cacheResult, document: undefined } : hit(kept);
     }
+  }
+
+  /** The row that a request read may be older than the end of the fetch before. */
+  async #fetchUnlessStored(name: DocumentName, requestId: string): Promise<SharedDocument> {
+    const { metadata } = this.#deps.fetching;
+    // An unreadable database counts as one without the document.
+    const row = await metadata.findDocument(name.path).catch(() => undefined);
+    if (row !== undefined && !this.#isDue(row)) return { kind: "stored", row };
+    return await this.#fetch(name, requestId);
   }
 
   async #fetch(name: DocumentName, requestId: string): Promise<FetchedDocument> {

@@ -20,6 +20,12 @@ export interface NarinfoAnswer {
   readonly isFirstOfPrefetch: boolean;
 }
 
+const KNOWN_ABSENT: NarinfoAnswer = {
+  cacheResult: "HIT",
+  text: undefined,
+  isFirstOfPrefetch: false,
+};
+
 export interface NarinfoServerDeps {
   /** The rows of narinfos, and the signature that goes below each. */
   readonly rows: {
@@ -50,9 +56,7 @@ export class NarinfoServer {
   ): Promise<NarinfoAnswer> {
     const { rows: { metadata, signer }, negative, touches, demotions, prefetch } = this.#deps;
     // First, since it is in memory.
-    if (negative.has(storePathHash)) {
-      return { cacheResult: "HIT", text: undefined, isFirstOfPrefetch: false };
-    }
+    if (negative.has(storePathHash)) return KNOWN_ABSENT;
     let row: NarinfoRow | undefined;
     try {
       row = await metadata.findNarinfo(storePathHash);
@@ -62,6 +66,8 @@ export class NarinfoServer {
       const facts = { error: messageOf(error) };
       this.#outage.failed("narinfo lookup failed, querying upstreams", facts);
     }
+    // Another request has learned it during the read.
+    if (row === undefined && negative.has(storePathHash)) return KNOWN_ABSENT;
     if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
       touches.narinfo(storePathHash);
       const isFirstOfPrefetch = prefetch.hit(row, { requestId, isHead });

@@ -11,6 +11,7 @@ import { narName } from "../../../src/nix/nar_name.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { fileOf, hash, keep, narOf, put as memoryPut } from "../../support/metadata_rows.ts";
+import { nextAnswer } from "../../support/next_answer.ts";
 import { makeStoreObject } from "../../support/store_object.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
@@ -83,6 +84,28 @@ Deno.test("HotMetadataStore: rows that a client requested are in memory once wri
   assert.deepEqual(await hot.findNar(narOf(asked).name), record);
   assert.deepEqual(record?.kept, file);
   await assert.rejects(hot.findNarinfo(ahead), "no client requested it");
+});
+
+Deno.test("HotMetadataStore: a read that a write overtakes finds what was written", async () => {
+  const stored = new MemoryMetadataStore();
+  const hot = hotOf(stored);
+  const path = hash("a");
+  const { name } = narOf(path);
+  const narinfo = nextAnswer(stored, "findNarinfo");
+  const beforeNarinfo = hot.findNarinfo(path);
+  await narinfo.read;
+  await hot.apply([memoryPut(path, [])]);
+  narinfo.release();
+  assert.deepEqual(await beforeNarinfo, await stored.findNarinfo(path));
+
+  const nar = nextAnswer(stored, "findNar");
+  const beforeKept = hot.findNar(name);
+  await nar.read;
+  assert.ok(await hot.findNar(name));
+  const file = fileOf(name);
+  for (const change of keep(file)) await hot.apply([change]);
+  nar.release();
+  assert.deepEqual((await beforeKept)?.kept, file);
 });
 
 Deno.test("HotMetadataStore: a write that another one overtakes leaves no row", async () => {
