@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { pause } from "../../../src/base/pause.ts";
 import { generateSecretKey } from "../../../src/nix/signature.ts";
 import type { NarinfoFetcher, NarinfoWatch } from "../../../src/upstream/http/narinfo_fetcher.ts";
 import { crowdNarinfos, workerNarinfos } from "../../support/crowd_narinfos.ts";
@@ -27,16 +28,21 @@ Deno.test("narinfo Worker: the status of a body that never ends is known", async
   using worker = workerNarinfos({ upstream, ...rules });
   const { crowd } = await crowdNarinfos(worker, upstream);
   upstream.breakNarinfo(stallAfter(20));
-  const abort = new AbortController();
   const statuses: number[] = [];
-  const watch = { signal: abort.signal, answered: (status: number) => void statuses.push(status) };
-  const count = upstream.count(PATH);
-  const reading = ask(crowd, watch);
-  const request = await upstream.requested(PATH, count + 1);
-  await eventually("the body has begun", () => request.sentBytes > 0);
-  await new Promise((resolve) => setTimeout(resolve, 200));
-  abort.abort();
-  assert.equal((await reading).kind, "failed");
+  const answered = (status: number) => void statuses.push(status);
+  let waitMs = 50;
+  // The status comes some time after the body has begun, and shows only at the end.
+  await eventually("the status is known", async () => {
+    const abort = new AbortController();
+    const count = upstream.count(PATH);
+    const reading = ask(crowd, { signal: abort.signal, answered });
+    const request = await upstream.requested(PATH, count + 1);
+    await eventually("the body has begun", () => request.sentBytes > 0);
+    await pause(waitMs *= 2);
+    abort.abort();
+    assert.equal((await reading).kind, "failed");
+    return statuses.length > 0;
+  });
   assert.deepEqual(statuses, [200]);
 });
 
