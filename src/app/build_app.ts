@@ -6,7 +6,7 @@ import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
-import { narTimeouts } from "../cache/sources/nar_timeouts.ts";
+import { narTimeouts } from "../cache/sources/nar_attempts.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
 import { StorePathNames } from "../cache/store_path_names.ts";
 import { Touches } from "../cache/touches.ts";

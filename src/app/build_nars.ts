@@ -7,7 +7,7 @@ import { DebuginfoNarServer } from "../cache/serve_debuginfo_nar.ts";
 import { MemberDownloads } from "../cache/serve_member_download.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
-import { narTimeouts } from "../cache/sources/nar_timeouts.ts";
+import { narTimeouts } from "../cache/sources/nar_attempts.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import type { AppParts } from "./app_parts.ts";

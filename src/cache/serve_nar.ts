@@ -5,7 +5,7 @@ import type { Tracer } from "../telemetry/tracer.ts";
 import type { Client, Requester } from "./nar/requester.ts";
 import { type Download, type DownloadReader, KeptElsewhere, NotKept } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
-import type { NarPart } from "./fetch/nar_sink.ts";
+import type { NarPart } from "./fetch/nar_fetcher.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
 import { openStored } from "./kept/stored_answer.ts";
 import {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import type { FetchOutcome } from "../../src/cache/fetch/nar_fetcher.ts";
-import type { NarSink } from "../../src/cache/fetch/nar_sink.ts";
+import type { FetchOutcome, NarSink } from "../../src/cache/fetch/nar_fetcher.ts";
 import { SinkFetch } from "../../src/cache/fetch/sink_fetcher.ts";
 import type { NarBody, NarRequest } from "../../src/upstream/upstream.ts";
 import type { Clauses } from "./contract.ts";

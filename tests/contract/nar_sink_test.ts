@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
-import { narOrderOf } from "../../src/cache/fetch/nar_sink.ts";
+import { narOrderOf } from "../../src/cache/fetch/nar_fetcher.ts";
 import { PartialFile, WriteAllowance } from "../../src/cache/fetch/partial_file.ts";
-import { ClientReader } from "../../src/cache/pass_through/client_reader.ts";
-import { ClientSink } from "../../src/cache/pass_through/client_sink.ts";
+import { ClientReader, ClientSink } from "../../src/cache/pass_through/client_sink.ts";
 import type { NarRow } from "../../src/metadata/metadata_store.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import fc from "fast-check";
-import { ClientReader } from "../../src/cache/pass_through/client_reader.ts";
-import { ClientSink } from "../../src/cache/pass_through/client_sink.ts";
+import { ClientReader, ClientSink } from "../../src/cache/pass_through/client_sink.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { checkProperty } from "../support/property.ts";

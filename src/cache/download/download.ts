@@ -13,7 +13,7 @@ import {
   nextState,
   readableUpTo,
 } from "../fetch/download_state.ts";
-import type { NarPart } from "../fetch/nar_sink.ts";
+import type { NarPart } from "../fetch/nar_fetcher.ts";
 import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
 import { ClientAddresses } from "../../base/client_addresses.ts";
 import type { GrowingFile } from "./growing_file.ts";

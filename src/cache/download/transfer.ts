@@ -3,14 +3,14 @@ import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
 import type { GrowingReservation } from "../../space/growing_reservation.ts";
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
-import type {
-  FetchEnd,
-  FetchOutcome,
-  FetchProgress,
-  NarFetch,
-  NarFetcher,
+import {
+  type FetchEnd,
+  type FetchOutcome,
+  type FetchProgress,
+  type NarFetch,
+  type NarFetcher,
+  narOrderOf,
 } from "../fetch/nar_fetcher.ts";
-import { narOrderOf } from "../fetch/nar_sink.ts";
 import { announcedFileSize, hasKnownFileHash } from "../nar/nar_naming.ts";
 import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
 import type { NarTarget } from "../sources/nar_attempts.ts";

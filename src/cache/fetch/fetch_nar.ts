@@ -5,8 +5,13 @@ import { formatMs } from "../../base/format_units.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
-import { FetchError, type FetchFailure, fetchFailureOf, type FetchOutcome } from "./nar_fetcher.ts";
-import type { NarSink } from "./nar_sink.ts";
+import {
+  FetchError,
+  type FetchFailure,
+  fetchFailureOf,
+  type FetchOutcome,
+  type NarSink,
+} from "./nar_fetcher.ts";
 
 /** The buffer of one read; the network delivers some 60 to 90 KiB at once. */
 const READ_BYTES = 256 * 1024;

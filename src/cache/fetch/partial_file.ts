@@ -3,8 +3,13 @@ import { createHash } from "node:crypto";
 import { messageOf } from "../../base/failure.ts";
 import { readFully } from "../../base/files.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
-import { FetchError, type FetchOrder, type FetchProgress } from "./nar_fetcher.ts";
-import type { NarSink, ResumePoint } from "./nar_sink.ts";
+import {
+  FetchError,
+  type FetchOrder,
+  type FetchProgress,
+  type NarSink,
+  type ResumePoint,
+} from "./nar_fetcher.ts";
 
 export interface PartialFileParts {
   readonly order: FetchOrder;

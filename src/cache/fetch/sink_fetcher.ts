@@ -9,8 +9,8 @@ import {
   type FetchOutcome,
   type NarFetch,
   type NarFetcher,
+  type NarSink,
 } from "./nar_fetcher.ts";
-import type { NarSink } from "./nar_sink.ts";
 
 /** Opens the sink of one file. The sink calls the listener. */
 export type OpenSink = (listener: FetchListener) => NarSink;

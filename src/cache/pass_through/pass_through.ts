@@ -5,8 +5,13 @@ import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import type { OpenSpan, RunBelow, Tracer } from "../../telemetry/tracer.ts";
 import type { Requester } from "../nar/requester.ts";
-import type { FetchEnd, FetchOutcome, NarFetch, NarFetcher } from "../fetch/nar_fetcher.ts";
-import type { NarPart } from "../fetch/nar_sink.ts";
+import type {
+  FetchEnd,
+  FetchOutcome,
+  NarFetch,
+  NarFetcher,
+  NarPart,
+} from "../fetch/nar_fetcher.ts";
 import type { OpenSink } from "../fetch/sink_fetcher.ts";
 import type { NarAnswer } from "../nar/nar_answer.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
@@ -19,8 +24,7 @@ import {
 import { Mismatch } from "../verify/check_nar.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { verifySpan } from "../verify/verify_span.ts";
-import { ClientReader } from "./client_reader.ts";
-import { ClientSink } from "./client_sink.ts";
+import { ClientReader, ClientSink } from "./client_sink.ts";
 import type { PassThroughTransfers } from "./pass_through_transfers.ts";
 
 export interface PassThroughDeps {
