@@ -16,8 +16,7 @@ import {
 import type { NarPart } from "../fetch/nar_fetcher.ts";
 import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
 import { ClientAddresses } from "../../base/client_addresses.ts";
-import type { GrowingFile } from "./growing_file.ts";
-import { GrowingSource } from "./growing_source.ts";
+import { type GrowingFile, GrowingSource } from "./growing_file.ts";
 
 /** Larger reads are a tenth faster, and a third more memory at the peak. */
 const READ_BYTES = 128 * 1024;

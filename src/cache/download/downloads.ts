@@ -4,16 +4,14 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import { Download, type DownloadOrigin, ELSEWHERE, NotKept } from "./download.ts";
 import { type InFlight, progressOf, type TransferProgress } from "../fetch/transfer_progress.ts";
-import { GrowingFile } from "./growing_file.ts";
+import { GrowingFile, makeGrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import { type DownloadSpace, prefetchDeps } from "./prefetch_deps.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
-import { runReceived } from "./received_file.ts";
-import { type ReceivedFile, ReceivedFiles } from "./received_files.ts";
-import type { RunDownloadDeps } from "./run_download.ts";
-import { runLeased } from "./run_leased.ts";
+import { type ReceivedFile, ReceivedFiles, runReceived } from "./received_files.ts";
+import { type RunDownloadDeps, runLeased } from "./run_download.ts";
 import { NO_OTHER_MEMBERS, type WorkLeases } from "../../locks/work_leases.ts";
 
 export interface DownloadsDeps {
@@ -285,15 +283,4 @@ function isKeptSomewhere({ state }: Download): boolean {
 /** True for a download that failed before a client could need it. */
 function hasFailedInBackground({ isBackground, state }: Download): boolean {
   return isBackground && state.state === "failed";
-}
-
-/** A new growing file. A throw leaves no file behind: descriptors may have run out. */
-function makeGrowingFile(dir: string, nar: NarName): GrowingFile {
-  const path = Deno.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" });
-  try {
-    return new GrowingFile(path);
-  } catch (error) {
-    Deno.removeSync(path);
-    throw error;
-  }
 }

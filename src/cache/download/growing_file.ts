@@ -1,6 +1,11 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully, removeIfPresent } from "../../base/files.ts";
+import type { BufferLender, ByteSource } from "../../base/direct_stream.ts";
+import type { Notifier } from "../../base/notifier.ts";
+import { StreamSource } from "../../base/stream_source.ts";
+import { type NarName, parseNarName } from "../../nix/nar_name.ts";
+import { RECEIVED_SUFFIX } from "../../storage/spool.ts";
 
 /**
  * The file of a download, open for reading as long as it is in use. The storage may move or remove
@@ -59,5 +64,113 @@ export class GrowingFile {
     this.#file.seekSync(position, Deno.SeekMode.Start);
     if (readFully(this.#file, bytes) === bytes.length) return;
     throw new Failure("broken", "Cannot read download: its file is too short");
+  }
+}
+
+/** A new growing file. A throw leaves no file behind: descriptors may have run out. */
+export function makeGrowingFile(dir: string, nar: NarName): GrowingFile {
+  const path = Deno.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" });
+  try {
+    return new GrowingFile(path);
+  } catch (error) {
+    Deno.removeSync(path);
+    throw error;
+  }
+}
+
+const PART_REGEXP = /\.part$/;
+
+/** The path of a whole file while the check of its NAR runs. */
+export function receivedPath(path: string): string {
+  return path.replace(PART_REGEXP, RECEIVED_SUFFIX);
+}
+
+/** The NAR name in such a path; `undefined` for another path. */
+export function narNameOfReceived(path: string): NarName | undefined {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  if (!name.endsWith(RECEIVED_SUFFIX)) return undefined;
+  // A random word stands between the name and the end.
+  const wordAt = name.lastIndexOf(".", name.length - RECEIVED_SUFFIX.length - 1);
+  return parseNarName(name.slice(0, wordAt));
+}
+
+export interface GrowingSourceParts {
+  readonly file: GrowingFile;
+  readonly start: number;
+  /** Ends with the source. */
+  readonly use: Disposable;
+  /**
+   * The count of bytes that may be read from a position on. 0 is the end; `undefined`: wait for
+   * `changed`, and ask again. Throws when the download has failed.
+   */
+  readonly readable: (position: number) => number | undefined;
+  readonly changed: Notifier;
+  /** The bytes from a position on after that failure; `undefined`: nobody has them. */
+  readonly restAfter: (
+    failure: unknown,
+    position: number,
+  ) => ReadableStream<Bytes> | undefined;
+}
+
+/**
+ * The bytes of a growing file, and the rest from elsewhere if it fails. State and file are read in
+ * one turn, so nothing can change between them.
+ */
+export class GrowingSource implements ByteSource {
+  readonly #parts: GrowingSourceParts;
+  #position: number;
+  #rest: StreamSource | undefined;
+  #isClosed = false;
+
+  constructor(parts: GrowingSourceParts) {
+    this.#parts = parts;
+    this.#position = parts.start;
+  }
+
+  async read(lend: BufferLender): Promise<number> {
+    while (!this.#isClosed) {
+      if (this.#rest !== undefined) return await this.#rest.read(lend);
+      const length = this.#readable();
+      if (length === 0) return 0;
+      if (length !== undefined) return this.#fill(lend(length), length);
+      if (this.#rest === undefined) await this.#parts.changed.notified();
+    }
+    return 0;
+  }
+
+  get heldBytes(): number {
+    return this.#rest?.heldBytes ?? 0;
+  }
+
+  rewind(byteLength: number): void {
+    if (this.#rest !== undefined) this.#rest.rewind(byteLength);
+    else this.#position -= byteLength;
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#rest?.close();
+    this.#parts.use[Symbol.dispose]();
+    // Its own read may wait.
+    this.#parts.changed.notify();
+  }
+
+  #readable(): number | undefined {
+    try {
+      return this.#parts.readable(this.#position);
+    } catch (failure) {
+      const rest = this.#parts.restAfter(failure, this.#position);
+      if (rest === undefined) throw failure;
+      this.#rest = new StreamSource(rest);
+      return undefined;
+    }
+  }
+
+  #fill(buffer: Bytes, length: number): number {
+    const bytes = buffer.subarray(0, length);
+    this.#parts.file.readInto(bytes, this.#position);
+    this.#position += bytes.length;
+    return bytes.length;
   }
 }

@@ -1,14 +1,14 @@
 import { messageOf } from "../../base/failure.ts";
-import type { GrowingReservation } from "../../space/growing_reservation.ts";
+import { FIRST_STEP_BYTES, GrowingReservation } from "../../space/growing_reservation.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { NarRow } from "../../metadata/metadata_store.ts";
-import type { Download } from "./download.ts";
-import { downloadReservation } from "./download_reservation.ts";
+import type { NarFinder, NarRecord, NarRow } from "../../metadata/metadata_store.ts";
+import { type Download, ELSEWHERE } from "./download.ts";
 import { NarAttempts, type NarAttemptsDeps, type NarFailure } from "../sources/nar_attempts.ts";
-import { announcedFileSize } from "../nar/nar_naming.ts";
+import { announcedFileSize, fileSizeLimit } from "../nar/nar_naming.ts";
 import type { KeepOutageLog } from "./keep_outage_log.ts";
 import { Transfer, type TransferDeps } from "./transfer.ts";
+import type { WorkLeases } from "../../locks/work_leases.ts";
 
 export interface RunDownloadDeps {
   readonly attempts: NarAttemptsDeps;
@@ -23,11 +23,53 @@ export interface RunDownloadDeps {
   readonly isStopping: () => boolean;
 }
 
+export interface RunLeasedDeps {
+  readonly run: RunDownloadDeps;
+  readonly leases: Pick<WorkLeases, "nar">;
+}
+
+/**
+ * Downloads a NAR file unless another member does. Then it passes through, from that member or the
+ * storage. Resolves as `runDownload`; never rejects.
+ */
+export async function runLeased(
+  { run, leases }: RunLeasedDeps,
+  download: Download,
+  nar: NarRecord,
+  requestId: string,
+): Promise<NarFailure | undefined> {
+  const { attempts: { candidates: { metadata }, logging: { log } } } = run;
+  await using lease = await leases.nar(nar.name, () => isKeptSince(metadata, nar));
+  if (lease.kind === "ours") {
+    download.advance({ type: "lease" });
+    return await runDownload(run, download, nar, requestId);
+  }
+  download.advance({ type: "error", reason: ELSEWHERE, mayPassThrough: true });
+  discardDownload(download, log);
+  return undefined;
+}
+
+/**
+ * Reads the row anew. A file of the same name as before is the one that could not be served. A
+ * database that cannot be read says nothing.
+ */
+async function isKeptSince(
+  metadata: NarFinder,
+  { name, kept: before }: NarRecord,
+): Promise<boolean> {
+  try {
+    const kept = (await metadata.findNar(name, { fresh: true }))?.kept;
+    return kept !== undefined && kept.at !== before?.at;
+  } catch {
+    return false;
+  }
+}
+
 /**
  * Brings one NAR file to the storage. Never throws: a failure is the download's state. Resolves to
  * the failure; `undefined` for a file that is kept or may pass through.
  */
-export async function runDownload(
+async function runDownload(
   deps: RunDownloadDeps,
   download: Download,
   nar: NarRow,
@@ -129,4 +171,21 @@ function logNoRoom(
     pinned_bytes: pinnedBytes,
     request_id: requestId,
   });
+}
+
+/**
+ * The space of one download: none until an upstream has answered with the file. `undefined` when no
+ * eviction can make enough space.
+ */
+export async function downloadReservation(
+  space: Pick<Space, "budget" | "mayFit" | "reserve" | "grow" | "kept">,
+  nar: NarRow,
+): Promise<GrowingReservation | undefined> {
+  const limitBytes = announcedFileSize(nar) ?? fileSizeLimit(nar);
+  const firstBytes = announcedFileSize(nar) ?? Math.min(FIRST_STEP_BYTES, limitBytes);
+  if (!space.mayFit(firstBytes)) return undefined;
+  const reservation = new GrowingReservation(space, { firstBytes, limitBytes });
+  // Without a limit one reservation covers every size.
+  if (space.budget.limitBytes === Infinity) await reservation.grow(limitBytes);
+  return reservation;
 }

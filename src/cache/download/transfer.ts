@@ -18,7 +18,7 @@ import { checkFile, checkNar, type Mismatch } from "../verify/check_nar.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import { verifySpan } from "../verify/verify_span.ts";
 import type { Download } from "./download.ts";
-import { receivedPath } from "./received_path.ts";
+import { receivedPath } from "./growing_file.ts";
 
 export interface TransferDeps {
   readonly keeping: PublishNarDeps;
