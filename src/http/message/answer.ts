@@ -118,8 +118,18 @@ export function statusAnswer(
   head: boolean,
   headers: Readonly<Record<string, string>> = {},
 ): Answer {
-  const text = `${STATUS_CODES[status] ?? "Error"}\n`;
-  return textAnswer(text, head, { status, type: "text/plain", lifetime: "never", headers });
+  return lineAnswer(status, STATUS_CODES[status] ?? "Error", head, headers);
+}
+
+/** One plain line that is true at the moment. */
+export function lineAnswer(
+  status: number,
+  line: string,
+  head = false,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  const parts = { status, type: "text/plain", lifetime: "never", headers } as const;
+  return textAnswer(`${line}\n`, head, parts);
 }
 
 function fieldsOf(

@@ -1,7 +1,7 @@
 import type { Facts } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AccessRefusal } from "../access/access_rules.ts";
-import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
+import { type Answer, lineAnswer, statusAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 
 /** A refused request, for the log. */
@@ -28,9 +28,8 @@ export function refusalAnswer({ status, missing }: AccessRefusal, head: boolean)
   if (status === 401) return statusAnswer(401, head, { "www-authenticate": CHALLENGE });
   if (missing === undefined) return statusAnswer(403, head);
   const scope = `Bearer realm="larder", error="insufficient_scope", scope="${missing}"`;
-  const parts = { status, type: "text/plain", lifetime: "never" } as const;
-  const text = `Forbidden: this needs a token of the role ${missing}\n`;
-  return textAnswer(text, head, { ...parts, headers: { "www-authenticate": scope } });
+  const line = `Forbidden: this needs a token of the role ${missing}`;
+  return lineAnswer(status, line, head, { "www-authenticate": scope });
 }
 
 function refusalFacts(

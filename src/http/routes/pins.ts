@@ -3,7 +3,7 @@ import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
 import type { ClosureLister } from "../../pins/pinned_closures.ts";
 import type { Pins } from "../../pins/pins.ts";
-import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
+import { lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
 
 const PIN_REGEXP = /^\/pin\/([^/]*)\.narinfo$/;
@@ -24,20 +24,16 @@ export function pinRoute(
     methods: {
       async POST({ params: [root = ""] }) {
         if (!isStorePathHash(root) || !await pins.pin(root)) return statusAnswer(404, false);
-        return lineAnswer(`pinned ${root}`);
+        return lineAnswer(200, `pinned ${root}`);
       },
       async DELETE({ params: [root = ""] }) {
         // Not repeated in the answer: the text is untrusted.
-        if (!isStorePathHash(root)) return lineAnswer("not pinned");
+        if (!isStorePathHash(root)) return lineAnswer(200, "not pinned");
         await pins.unpin(root);
-        return lineAnswer(`not pinned ${root}`);
+        return lineAnswer(200, `not pinned ${root}`);
       },
     },
   };
-}
-
-function lineAnswer(line: string): Answer {
-  return textAnswer(`${line}\n`, false, { status: 200, type: "text/plain", lifetime: "never" });
 }
 
 /** The pin roots as a JSON array of store path hashes, in the order of pinning. */

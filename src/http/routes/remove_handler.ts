@@ -1,4 +1,4 @@
-import { statusAnswer, textAnswer } from "../message/answer.ts";
+import { lineAnswer, statusAnswer } from "../message/answer.ts";
 import type { Handler } from "./router.ts";
 
 /** DELETE of a cached entry: 200 if it existed, else 404. */
@@ -10,7 +10,6 @@ export function removeHandler<Name extends string>(
     const headers = { "x-cache": "MISS" };
     const name = parse(text);
     if (name === undefined || !await remove(name)) return statusAnswer(404, false, headers);
-    const parts = { status: 200, type: "text/plain", lifetime: "never", headers } as const;
-    return textAnswer(`removed ${name}\n`, false, parts);
+    return lineAnswer(200, `removed ${name}`, false, headers);
   };
 }

@@ -6,7 +6,7 @@ import {
 } from "../../../cache/upload/upload_outcome.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { Metrics } from "../../../telemetry/metrics.ts";
-import { type Answer, textAnswer } from "../../message/answer.ts";
+import { lineAnswer } from "../../message/answer.ts";
 import type { ClientRequest } from "../../message/client_request.ts";
 import type { Handler, Routed } from "../router.ts";
 
@@ -70,7 +70,7 @@ export function uploadHandler(
       series[result].count();
       const { message: reason } = error;
       log.info("upload refused", { kind, status, reason, request_id: routed.requestId });
-      return lineAnswer(status, reason, status >= 500 ? RETRY_AFTER : {});
+      return lineAnswer(status, reason, false, status >= 500 ? RETRY_AFTER : {});
     }
   };
 }
@@ -80,13 +80,4 @@ export function uploadBodyOf({ body, headers }: ClientRequest): UploadBody {
   const length = headers.get("content-length");
   if (body === null) return { stream: null, length: 0 };
   return { stream: body, length: length === null ? undefined : Number(length) };
-}
-
-function lineAnswer(
-  status: number,
-  line: string,
-  headers: Readonly<Record<string, string>> = {},
-): Answer {
-  const parts = { status, type: "text/plain", lifetime: "never", headers } as const;
-  return textAnswer(`${line}\n`, false, parts);
 }
