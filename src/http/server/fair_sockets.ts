@@ -1,25 +1,11 @@
-import { FairTurns } from "../../base/fair_turns.ts";
+import type { FairTurns } from "../../base/fair_turns.ts";
 import type { Socket } from "./request_reader.ts";
 
 /** A smaller write fits into the empty buffer of a socket. */
 const LARGE_WRITE_BYTES = 64 * 1024;
 
-/** Wraps connections so that they take turns where there are many (see `FairTurns`). */
-export class FairSockets {
-  readonly #turns: FairTurns;
-
-  /** `countOpen`: the number of open connections. */
-  constructor(countOpen: () => number) {
-    this.#turns = new FairTurns(countOpen);
-  }
-
-  /** The same connection; its reads and large writes take turns with those of the others. */
-  inTurn(socket: Socket): Socket {
-    return new FairSocket(socket, this.#turns);
-  }
-}
-
-class FairSocket implements Socket {
+/** The same connection. Where there are many, its reads and large writes take turns with theirs. */
+export class FairSocket implements Socket {
   readonly #socket: Socket;
   readonly #turns: FairTurns;
   /** True if the last write found no room for all its bytes. */

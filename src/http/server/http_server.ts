@@ -1,3 +1,4 @@
+import { FairTurns } from "../../base/fair_turns.ts";
 import { pause } from "../../base/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { acceptFailureOf } from "./accept_failure.ts";
@@ -7,7 +8,7 @@ import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps, type ServerStage } from "./connection.ts";
 import type { Proxies } from "./received_request.ts";
 import type { Phase } from "./activity.ts";
-import { FairSockets } from "./fair_sockets.ts";
+import { FairSocket } from "./fair_sockets.ts";
 import { held, incomplete, stalled } from "./closing_order.ts";
 import { setNoDelay } from "./no_delay.ts";
 import type { Socket } from "./request_reader.ts";
@@ -112,8 +113,8 @@ export class HttpServer {
       running: new RunningWrites(limits.largeWriteBytesMax),
       stage: () => this.#stage,
     };
-    const sockets = new FairSockets(() => this.#open.size);
-    this.#connectionOf = (socket) => new Connection(sockets.inTurn(socket), connectionDeps);
+    const turns = new FairTurns(() => this.#open.size);
+    this.#connectionOf = (socket) => new Connection(new FairSocket(socket, turns), connectionDeps);
     this.#sweeping = setInterval(() => this.#sweep(), this.#sweepEveryMs);
   }
 

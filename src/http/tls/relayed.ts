@@ -1,3 +1,5 @@
+import { writeFully } from "../../base/files.ts";
+
 /** The part of a connection that a relay uses. */
 export type End = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close">;
 
@@ -57,7 +59,7 @@ export class Relayed {
   async run(hello: Uint8Array): Promise<void> {
     try {
       await this.#known.promise;
-      await writeAll(this.#inner, hello);
+      await writeFully(this.#inner, hello);
       await Promise.all([this.#toInner(), this.#toClient()]);
     } catch {
       // If one connection breaks, the other must break too.
@@ -105,7 +107,7 @@ export class Relayed {
 
   #toInner(): Promise<void> {
     return copy(this.#client, this.#inner, async (bytes) => {
-      await writeAll(this.#inner, bytes);
+      await writeFully(this.#inner, bytes);
       // The inner server keeps reading, so that a refused client sees the answer.
       if (!this.#isInnerClosed) this.#moved();
     });
@@ -114,7 +116,7 @@ export class Relayed {
   async #toClient(): Promise<void> {
     await copy(this.#inner, this.#client, async (bytes) => {
       this.#writingSinceMs = this.#nowMs();
-      await writeAll(this.#client, bytes);
+      await writeFully(this.#client, bytes);
       this.#writingSinceMs = undefined;
       this.#moved();
     });
@@ -141,8 +143,4 @@ async function copy(
       buffer = new Uint8Array(BUFFER_BYTES_MIN);
     }
   }
-}
-
-async function writeAll(to: End, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) at += await to.write(bytes.subarray(at));
 }

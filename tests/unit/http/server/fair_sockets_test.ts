@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { FairSockets } from "../../../../src/http/server/fair_sockets.ts";
+import { FairTurns } from "../../../../src/base/fair_turns.ts";
+import { FairSocket } from "../../../../src/http/server/fair_sockets.ts";
 import type { Socket } from "../../../../src/http/server/request_reader.ts";
 
 const CROWD = 200;
@@ -34,7 +35,7 @@ Deno.test("fair sockets: once a write lacks room, small ones wait, too", options
 
 Deno.test("fair sockets: few connections do not wait", options, async () => {
   const client = new TestSocket();
-  const socket = new FairSockets(() => 2).inTurn(client);
+  const socket = new FairSocket(client, new FairTurns(() => 2));
   const writing = Array.from({ length: CROWD }, () => socket.write(LARGE));
   assert.equal(client.writes, CROWD);
   await Promise.all(writing);
@@ -42,7 +43,7 @@ Deno.test("fair sockets: few connections do not wait", options, async () => {
 
 /** Connections with more waiting reads than may begin in a turn. */
 class BusyCrowd implements AsyncDisposable {
-  readonly #sockets = new FairSockets(() => CROWD);
+  readonly #turns = new FairTurns(() => CROWD);
   readonly #readers = Array.from({ length: CROWD }, () => new TestSocket());
   readonly #reading: Promise<unknown>;
 
@@ -51,7 +52,7 @@ class BusyCrowd implements AsyncDisposable {
   }
 
   inTurn(socket: Socket): Socket {
-    return this.#sockets.inTurn(socket);
+    return new FairSocket(socket, this.#turns);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
