@@ -5,7 +5,6 @@ import type { LineSink, Logger } from "../telemetry/logger.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
 import { showBanner } from "./banner.ts";
 import { keyFileOf, warnOfOpenKeys } from "./key_files.ts";
-import { warnOfMembers } from "./member_warnings.ts";
 import { tokensOf, warnOfShortTokens } from "./tokens.ts";
 
 /** A server that has just begun to answer. */
@@ -51,6 +50,17 @@ export function announce({ settings, log, secretKey, output, probes, place }: St
     const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
     void showBanner(output, probes, { ...shown, publicKeys: keys.map(({ text }) => text) });
   }
+}
+
+/** Warns of locks that one machine alone can need. */
+export function warnOfMembers(settings: Settings, log: Pick<Logger, "warn">): void {
+  if (settings["cache.redis-addrs"].length === 0) return;
+  if (settings["cache.database-url"].kind !== "sqlite") return;
+  log.warn("locks of one machine are in redis", {
+    option: "--cache-redis-addrs",
+    hint: "machines cannot share an SQLite file: set --cache-database-url to PostgreSQL, or " +
+      "leave the option out",
+  });
 }
 
 /** The files of all secret keys in use. */

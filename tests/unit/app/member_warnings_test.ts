@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { warnOfMembers } from "../../../src/app/member_warnings.ts";
+import { warnOfMembers } from "../../../src/app/announce.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { inputsOf } from "../../support/config_inputs.ts";
 
