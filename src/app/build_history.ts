@@ -1,5 +1,6 @@
 import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import { type Counters, History } from "../history/history.ts";
+import { requestStats, trafficStats } from "../http/stats/gather_stats.ts";
 import type { Space } from "../space/space.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { AppParts } from "./app_parts.ts";
@@ -22,30 +23,17 @@ export function buildHistory(parts: AppParts, { space, inFlight }: HistorySubjec
   });
 }
 
-const KINDS = ["narinfo", "nar"] as const;
-
 function countersOf(metrics: Pick<Metrics, "value">): Counters {
-  const requests = (kind: "narinfo" | "nar", result: "hit" | "joined" | "miss" | "prefetched") =>
-    metrics.value("cache_requests_total", { kind, result });
-  const served = (source: "hit" | "joined" | "miss" | "prefetched") =>
-    sum(KINDS.map((kind) => metrics.value("served_bytes_total", { kind, source })));
-  const saved_bytes = served("hit") + served("joined");
+  const [narinfo, nar] = [requestStats(metrics, "narinfo"), requestStats(metrics, "nar")];
+  const { served_bytes, upstream_bytes: fetched_bytes, saved_bytes } = trafficStats(metrics);
   return {
-    narinfo_hits: requests("narinfo", "hit") + requests("narinfo", "joined"),
-    narinfo_misses: requests("narinfo", "miss") + requests("narinfo", "prefetched"),
-    nar_hits: requests("nar", "hit") + requests("nar", "joined"),
-    nar_misses: requests("nar", "miss") + requests("nar", "prefetched"),
-    absent: sum(
-      KINDS.map((kind) => metrics.value("cache_requests_total", { kind, result: "negative" })),
-    ),
-    served_bytes: saved_bytes + served("miss") + served("prefetched"),
-    fetched_bytes: metrics.value("upstream_bytes_total", {}),
-    saved_bytes,
+    narinfo_hits: narinfo.hits + narinfo.joined,
+    narinfo_misses: narinfo.misses + narinfo.prefetched,
+    nar_hits: nar.hits + nar.joined,
+    nar_misses: nar.misses + nar.prefetched,
+    absent: narinfo.absent + nar.absent,
+    ...{ served_bytes, fetched_bytes, saved_bytes },
     evicted_bytes: metrics.value("evicted_bytes_total", {}),
     evicted_entries: metrics.value("evicted_entries_total", {}),
   };
-}
-
-function sum(amounts: readonly number[]): number {
-  return amounts.reduce((total, amount) => total + amount, 0);
 }

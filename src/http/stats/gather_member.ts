@@ -1,5 +1,10 @@
 import { isPresent } from "../../telemetry/recent_problems.ts";
-import { type ProcessFacts, type StatsSources, upstreamStats } from "./gather_stats.ts";
+import {
+  type ProcessFacts,
+  requestStats,
+  type StatsSources,
+  upstreamStats,
+} from "./gather_stats.ts";
 import { MEMBER_DOWNLOADS_MAX, type MemberStatus } from "./member_status.ts";
 import { judgedProblems } from "./shown_state.ts";
 
@@ -49,12 +54,10 @@ export class MemberGatherer {
 
   #requests() {
     const { metrics, process: { nowMs } } = this.#sources;
-    const of = (result: "hit" | "miss" | "joined" | "prefetched" | "negative") =>
-      metrics.value("cache_requests_total", { kind: "narinfo", result }) +
-      metrics.value("cache_requests_total", { kind: "nar", result });
-    const answered = of("hit") + of("joined");
-    const known = answered + of("miss") + of("prefetched");
-    const absent = of("negative");
+    const [narinfo, nar] = [requestStats(metrics, "narinfo"), requestStats(metrics, "nar")];
+    const answered = narinfo.hits + narinfo.joined + nar.hits + nar.joined;
+    const known = answered + narinfo.misses + narinfo.prefetched + nar.misses + nar.prefetched;
+    const absent = narinfo.absent + nar.absent;
     const seconds = (nowMs() - this.#beforeMs) / 1_000;
     const came = known + absent - this.#requestsBefore;
     [this.#requestsBefore, this.#beforeMs] = [known + absent, nowMs()];

@@ -128,7 +128,10 @@ export async function gatherStats(
   };
 }
 
-function requestStats(metrics: StatsSources["metrics"], kind: "narinfo" | "nar"): RequestStats {
+export function requestStats(
+  metrics: StatsSources["metrics"],
+  kind: "narinfo" | "nar",
+): RequestStats {
   const of = (result: "hit" | "miss" | "joined" | "negative" | "prefetched") =>
     metrics.value("cache_requests_total", { kind, result });
   const [hits, misses, joined] = [of("hit"), of("miss"), of("joined")];
@@ -145,7 +148,7 @@ function prefetchStats(metrics: StatsSources["metrics"], kind: "narinfo" | "nar"
   return { used: of("used"), wasted: of("wasted"), failed: of("failed"), skipped: of("skipped") };
 }
 
-function trafficStats(metrics: StatsSources["metrics"]): TrafficStats {
+export function trafficStats(metrics: StatsSources["metrics"]): TrafficStats {
   const of = (source: "hit" | "miss" | "joined" | "prefetched") =>
     metrics.value("served_bytes_total", { kind: "narinfo", source }) +
     metrics.value("served_bytes_total", { kind: "nar", source });
