@@ -6,7 +6,7 @@ import { Explainer } from "../cache/explain/explainer.ts";
 import type { PathRecord } from "../cache/nar/path_record.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
-import type { Page } from "../http/page/page.ts";
+import type { Page, PageSource } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";
 import { pageRoute } from "../http/routes/page.ts";
 import { explainRoute } from "../http/routes/explain.ts";
@@ -25,7 +25,6 @@ import type { ClosureLister } from "../pins/pinned_closures.ts";
 import type { LastAnswers } from "../upstream/last_answers.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
-import { readPageSource } from "./page_source.ts";
 
 /** Sources of the page, beside the parts of the app. */
 export interface PageSubjects {
@@ -134,4 +133,17 @@ function buildMembers(
   const gatherer = new MemberGatherer({ ...sources, own: { ...own, isDraining } });
   const status = () => gatherer.status();
   return new MemberReports({ board, self: stores.space.owner, isShared, status, nowMs, log });
+}
+
+/** Reads the files of the page; the executable embeds them. */
+function readPageSource(): PageSource {
+  return {
+    template: read("page.html"),
+    style: read("page.css"),
+    script: read("page.js"),
+  };
+}
+
+function read(name: string): string {
+  return Deno.readTextFileSync(new URL(`../http/page/${name}`, import.meta.url));
 }

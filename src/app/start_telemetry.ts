@@ -1,3 +1,4 @@
+import { cpuUsage } from "node:process";
 import denoJson from "../../deno.json" with { type: "json" };
 import type { Settings } from "../config/options.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
@@ -11,7 +12,6 @@ import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { type UpstreamTrace, upstreamTraceOf } from "../upstream/http/upstream_trace.ts";
-import { readProcess } from "./process_gauges.ts";
 import { caCertificates } from "./upstream_settings.ts";
 
 export interface TelemetryInputs {
@@ -113,4 +113,26 @@ async function openTelemetry(
       transport?.[Symbol.dispose]();
     },
   };
+}
+
+/** Registers the gauges of the process, and the build info. */
+function readProcess(metrics: Metrics, version: string): void {
+  metrics.gauge("build_info", { version, deno: Deno.version.deno }, () => 1);
+  metrics.gauge("process_start_time_seconds", {}, () => performance.timeOrigin / 1_000);
+  metrics.gauge("process_cpu_seconds_total", {}, () => {
+    const { user, system } = cpuUsage();
+    return (user + system) / 1_000_000;
+  });
+  metrics.gauge("process_resident_memory_bytes", {}, () => Deno.memoryUsage().rss);
+  metrics.gauge("process_heap_bytes", {}, () => Deno.memoryUsage().heapUsed);
+  metrics.gauge("process_open_fds", {}, openFiles);
+}
+
+function openFiles(): number {
+  try {
+    return [...Deno.readDirSync("/proc/self/fd")].length;
+  } catch {
+    // Other systems than Linux.
+    return 0;
+  }
 }

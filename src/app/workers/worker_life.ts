@@ -2,7 +2,6 @@ import { Countdown } from "../../base/countdown.ts";
 import { messageOf } from "../../base/failure.ts";
 import type { JobWorker } from "./job_worker.ts";
 import type { FromNarinfoWorker, ToNarinfoWorker } from "./messages.ts";
-import { OwnNarinfos } from "./own_narinfos.ts";
 
 /** The time for loading its modules, on a machine that is busy with other things. */
 const START_MS = 10_000;
@@ -79,5 +78,31 @@ export class WorkerLife implements Disposable {
   #endLimit(): void {
     this.#limit?.[Symbol.dispose]();
     this.#limit = undefined;
+  }
+}
+
+/**
+ * Narinfos in crowds without the Worker before it starts. A larder that serves hits alone never
+ * pays the 10 MB of a Worker, and a client's first narinfos do not wait for its modules.
+ */
+const OWN_NARINFOS = 16;
+
+/** Maximum crowd size; each lost Worker doubles the size up to it. */
+const OWN_NARINFOS_MAX = 4_096;
+
+/** The rule when the Worker of narinfos starts: the narinfos that this thread fetches itself. */
+class OwnNarinfos {
+  #count = OWN_NARINFOS;
+  #left = OWN_NARINFOS;
+
+  /** Counts a narinfo. True if a Worker should start. */
+  another(): boolean {
+    return --this.#left < 0;
+  }
+
+  /** A Worker was lost. */
+  lost(): void {
+    this.#count = Math.min(2 * this.#count, OWN_NARINFOS_MAX);
+    this.#left = this.#count;
   }
 }
