@@ -2,8 +2,7 @@ import { EXIT } from "../base/exit_codes.ts";
 import { counted } from "../base/format_units.ts";
 import { readSettings } from "../config/settings.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
-import { ownAddress } from "./client/own_address.ts";
-import { serverAddress } from "./client/server_address.ts";
+import { type ServerAddress, serverAddress } from "./client/server_address.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { readStorePathArguments } from "./client/store_path_argument.ts";
 import type { Command } from "./command.ts";
@@ -12,6 +11,7 @@ import type { Finding, Mark } from "./doctor/finding.ts";
 import { parseArguments } from "./flags.ts";
 import { STORE_PATH_ABOUT } from "./pin.ts";
 import { splitServerArguments } from "./server_arguments.ts";
+import type { Settings } from "../config/options.ts";
 
 const FLAGS = {
   server: {
@@ -85,4 +85,22 @@ function summaryOf(findings: readonly Finding[]): string {
     return count === 0 ? [] : counted(count, mark, mark === "warning" ? "warnings" : mark);
   });
   return `${counts.join(", ")}\n`;
+}
+
+/**
+ * Where a server with these settings answers on its own machine. `undefined`: on a port of its
+ * choice, or only behind a proxy that sends PROXY headers.
+ */
+function ownAddress(settings: Settings): ServerAddress | undefined {
+  const address = settings["server.addr"];
+  if (settings["server.proxy-protocol"]) return undefined;
+  if (address.kind === "unix") return { kind: "unix", path: address.path };
+  if (address.port === 0) return undefined;
+  const scheme = settings["server.tls-cert"] === undefined ? "http" : "https";
+  return { kind: "http", url: `${scheme}://${hostOf(address.hostname)}:${address.port}` };
+}
+
+function hostOf(hostname: string | undefined): string {
+  if (hostname === undefined || hostname === "::" || hostname === "0.0.0.0") return "localhost";
+  return hostname.includes(":") ? `[${hostname}]` : hostname;
 }

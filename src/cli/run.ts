@@ -3,10 +3,12 @@ import { Failure, messageOf } from "../base/failure.ts";
 import { ConfigError } from "../config/config_error.ts";
 import { suggestion } from "../base/nearest.ts";
 import type { Command } from "./command.ts";
-import { commandFirst } from "./command_first.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { type CommandProcess, denoProcess, sanitizedProcess } from "./command_process.ts";
 import { SERVE } from "./serve.ts";
+import { OPTIONS } from "../config/options.ts";
+import { NCPS_ONLY } from "../config/options/ncps_only.ts";
+import { splitArguments } from "../config/sources/flags.ts";
 
 /** Runs the command in `args`. Resolves to the exit status once all output is written. */
 export async function run(args: readonly string[], real = denoProcess()): Promise<number> {
@@ -95,4 +97,19 @@ function explain(error: unknown, process: CommandProcess): number {
   const text = isBug ? error.stack ?? error.message : messageOf(error);
   process.writeError(`larder: ${text}\n`);
   return EXIT.failed;
+}
+
+/**
+ * The arguments with the command first: ncps allows some server flags before it. Unchanged if
+ * another argument precedes the command.
+ */
+function commandFirst(args: readonly string[]): readonly string[] {
+  const before: string[] = [];
+  for (const { texts, flag } of splitArguments({ ...OPTIONS, ...NCPS_ONLY }, args)) {
+    const [first = ""] = texts;
+    if (first === "--" || (flag !== undefined && flag.spelling === undefined)) return args;
+    if (flag === undefined) return [first, ...before, ...args.slice(before.length + 1)];
+    before.push(...texts);
+  }
+  return args;
 }
