@@ -1,14 +1,13 @@
 import { allInFlight } from "../cache/fetch/transfer_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
-import { namedLog } from "../cache/named_log.ts";
+import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
 import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
-import { StorePathNames } from "../cache/store_path_names.ts";
 import { Touches } from "../cache/touches.ts";
 import type { History } from "../history/history.ts";
 import { AccessRules } from "../http/access/access_rules.ts";

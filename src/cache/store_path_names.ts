@@ -7,6 +7,7 @@ import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { PathRecord } from "./nar/path_record.ts";
+import type { Facts } from "../base/failure.ts";
 
 /** Some 100 bytes each. */
 const NAMES_MAX = 10_000;
@@ -72,4 +73,20 @@ export class StorePathNames {
       return undefined;
     }
   }
+}
+
+/** The same log. Its lines about a NAR file also have the `name` of its store path, if known. */
+export function namedLog(log: Logger, names: Pick<StorePathNames, "known">): Logger {
+  const named = (facts: Facts | undefined): Facts | undefined => {
+    if (facts?.["nar"] === undefined || facts["name"] !== undefined) return facts;
+    const name = names.known(String(facts["nar"]));
+    return name === undefined ? facts : { ...facts, name };
+  };
+  return {
+    debug: (msg, facts) => log.debug(msg, named(facts)),
+    info: (msg, facts) => log.info(msg, named(facts)),
+    warn: (msg, facts) => log.warn(msg, named(facts)),
+    error: (msg, facts) => log.error(msg, named(facts)),
+    enabled: (level) => log.enabled(level),
+  };
 }

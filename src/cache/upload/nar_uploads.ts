@@ -9,7 +9,6 @@ import type { Series } from "../../telemetry/metrics.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { ownNames } from "./nar_names.ts";
-import { checkFreeDisk } from "./disk_check.ts";
 import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
 import { SpoolFile } from "./spool_file.ts";
 import { FileMeasure, type MeasuredNar } from "./file_measure.ts";
@@ -18,6 +17,7 @@ import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { stageNar, type StageNarDeps } from "./stage_nar.ts";
 import { piecesOf, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
+import { freeBytesOf } from "../../base/free_bytes.ts";
 
 /** A store or a database that may answer the next time. */
 const UNAVAILABLE_KINDS: readonly FailureKind[] = ["unavailable", "away", "overloaded"];
@@ -179,4 +179,29 @@ function checkName(narName: NarName, fileHash: Sha256): void {
 async function checkHash({ body, narName, running }: WatchedUpload): Promise<void> {
   const digest = await digestOf(piecesOf(body), (piece) => running.received(piece.length));
   checkName(narName, sha256FromDigest(digest));
+}
+
+interface DiskCheck {
+  /** A folder on the disk. */
+  readonly folder: string;
+  readonly space: Pick<Space, "budget" | "diskFull">;
+  /** The announced size. */
+  readonly length: number | undefined;
+}
+
+/**
+ * Throws UploadRefused where the disk has too few free bytes. Nix sends the whole file again only
+ * after a refusal before its bytes.
+ */
+async function checkFreeDisk({ folder, space, length = 0 }: DiskCheck): Promise<void> {
+  const { limitBytes, usedBytes } = space.budget;
+  // A file above the limit never fits, and gets another refusal.
+  if (length > limitBytes) return;
+  // Where the free bytes are unknown, the write itself fails.
+  const freeBytes = await freeBytesOf(folder).catch(() => Infinity);
+  if (length <= freeBytes) return;
+  // Eviction makes room for the next try, where there is enough to evict.
+  if (length <= freeBytes + usedBytes) space.diskFull();
+  const line = `expected ${length} free bytes on the disk, and ${freeBytes} are free`;
+  throw new UploadRefused("no-room", line);
 }
