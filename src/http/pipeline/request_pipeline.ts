@@ -9,7 +9,6 @@ import type { Caller } from "../message/caller.ts";
 import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { logRefusal, refusalAnswer } from "./access_refusal.ts";
 import { pathOf } from "./path.ts";
-import { createRequestIds } from "./request_id.ts";
 import type { RequestObserver } from "./request_observer.ts";
 import type { Match, Route, Router } from "../routes/router.ts";
 import type { RefusedRequest } from "../server/refusal.ts";
@@ -133,4 +132,17 @@ function failed(
 /** X-Cache of a 404: it comes from the cache or the upstreams. Other errors have none. */
 function cacheResultOf(route: Route, status: number): Readonly<Record<string, string>> {
   return route.cached && status === 404 ? { "x-cache": "MISS" } : {};
+}
+
+/** A caller's id appears in headers and logs, so it must be short and plain. */
+const PLAIN_ID_REGEXP = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** Makes unique ids for all servers, without random bytes for each. */
+function createRequestIds(): (given: string | null) => string {
+  const prefix = crypto.randomUUID().slice(0, 13);
+  let count = 0;
+  return (given) => {
+    if (given !== null && PLAIN_ID_REGEXP.test(given)) return given;
+    return `${prefix}-${(++count).toString(36)}`;
+  };
 }
