@@ -92,14 +92,9 @@ async function healthOf(databasePath: string): Promise<StorageHealth> {
     url: new URL("../workers/health_worker.ts", import.meta.url),
     died: (id, error) => ({ id, error }),
   });
-  return await new Promise((resolve, reject) => {
-    const id = worker.open((answer) => {
-      worker.forget(id);
-      if ("health" in answer) resolve(answer.health);
-      else reject(new Failure("broken", answer.error));
-    });
-    worker.send({ id, databasePath });
-  });
+  const answer = await worker.ask((id) => ({ id, databasePath }));
+  if ("health" in answer) return answer.health;
+  throw new Failure("broken", answer.error);
 }
 
 /** The sizes and times of the database and its log. */

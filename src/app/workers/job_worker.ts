@@ -37,6 +37,17 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
     this.#running().postMessage(order);
   }
 
+  /** The one answer to an order. */
+  ask(orderOf: (id: number) => Order): Promise<Answer> {
+    const { promise, resolve } = Promise.withResolvers<Answer>();
+    const id = this.open((answer) => {
+      this.forget(id);
+      resolve(answer);
+    });
+    this.send(orderOf(id));
+    return promise;
+  }
+
   /** Starts the Worker ahead of the first job, which would wait for its modules. */
   prepare(): void {
     if (!this.#stopped) this.#running();

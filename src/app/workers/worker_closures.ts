@@ -41,15 +41,10 @@ export class WorkerClosures implements ClosureLister {
       died: (id, error) => ({ id, error, isOverloaded: false }),
     });
     this.#worker = worker;
-    return await new Promise((resolve, reject) => {
-      const id = worker.open((answer) => {
-        worker.forget(id);
-        if ("closures" in answer) return resolve(answer.closures);
-        const kind = answer.isOverloaded ? "overloaded" : "broken";
-        reject(new Failure(kind, `Cannot count closures: ${answer.error}`));
-      });
-      worker.send({ id, databasePath });
-    });
+    const answer = await worker.ask((id) => ({ id, databasePath }));
+    if ("closures" in answer) return answer.closures;
+    const kind = answer.isOverloaded ? "overloaded" : "broken";
+    throw new Failure(kind, `Cannot count closures: ${answer.error}`);
   }
 }
 

@@ -16,15 +16,10 @@ export class WorkerComparer implements ShardComparer, Disposable {
     });
   }
 
-  compare(shard: string, sizes: boolean): Promise<ShardComparison> {
-    return new Promise((resolve, reject) => {
-      const id = this.#worker.open((answer) => {
-        this.#worker.forget(id);
-        if ("comparison" in answer) resolve(answer.comparison);
-        else reject(new Failure("broken", `Cannot compare shard ${shard}: ${answer.error}`));
-      });
-      this.#worker.send({ type: "compare", id, shard, sizes });
-    });
+  async compare(shard: string, sizes: boolean): Promise<ShardComparison> {
+    const answer = await this.#worker.ask((id) => ({ type: "compare", id, shard, sizes }));
+    if ("comparison" in answer) return answer.comparison;
+    throw new Failure("broken", `Cannot compare shard ${shard}: ${answer.error}`);
   }
 
   [Symbol.dispose](): void {
