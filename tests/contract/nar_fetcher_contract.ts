@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { within } from "../../src/base/deadline.ts";
 import type {
   FetchListener,
   FetchOrder,
@@ -29,6 +30,7 @@ export const OBJECT = makeStoreObject({ name: "thing-1.0", size: 200_000 });
 
 const NAR_REGEXP = /^\/nar\//;
 const CUT_BYTES = 50_000;
+const ENDS_WITHIN_MS = 10_000;
 
 export const narFetcherClauses: Clauses<FetcherScene> = {
   "a whole file is written, and ends with its size and its digest": async (scene) => {
@@ -141,13 +143,18 @@ export const narFetcherClauses: Clauses<FetcherScene> = {
     fetch.end();
   },
 
-  "its end ends a request that runs": async (scene) => {
+  "its end ends a request that runs, and every later one": async (scene) => {
     const fetch = begin(scene);
     const never = Promise.withResolvers<void>();
     scene.upstream.breakNar(heldUntil(never.promise));
-    void fetch.from();
+    const running = fetch.from();
     const request = await scene.upstream.requested(NAR_REGEXP);
     fetch.end();
+    for (const ended of [running, fetch.from()]) {
+      const outcome = await within(ended, ENDS_WITHIN_MS);
+      assert.ok(outcome, "a request does not settle");
+      assert.equal(reasonOf(outcome), "cancelled");
+    }
     await eventually("the connection is closed", () => scene.upstream.openConnections === 0);
     never.resolve();
     await request.finished;

@@ -40,34 +40,41 @@ export class WorkerFetcher implements NarFetcher, Disposable {
     const worker = this.#worker;
     const attempts = new Map<number, FetchCalls>();
     let lastAttempt = 0;
-    /** The outcome after the Worker's death: a new Worker knows nothing of this file. */
-    let dead: FetchOutcome | undefined;
+    /** The outcome of all attempts behind the end of the Worker or of this fetch. */
+    let over: FetchOutcome | undefined;
+    const end = (outcome: FetchOutcome) => {
+      over = outcome;
+      for (const { settle } of attempts.values()) settle(outcome);
+      attempts.clear();
+    };
     const id = worker.open(({ attempt, event }) => {
       if (event.type === "opened" || event.type === "bytes") return listener.progress(event);
       if (event.type === "room") return void grant(event.bytes);
-      const current = attempts.get(attempt ?? 0);
-      if (event.type === "taken") return current?.taken();
-      if (event.type === "failed" && event.reason === "cancelled") dead = event;
-      for (const one of attempt === undefined ? attempts.values() : [current]) one?.settle(event);
-      if (attempt !== undefined) attempts.delete(attempt);
+      if (event.type === "taken") return attempts.get(attempt ?? 0)?.taken();
+      // The Worker has died: a new one knows nothing of this file.
+      if (attempt === undefined) return end(event);
+      attempts.get(attempt)?.settle(event);
+      attempts.delete(attempt);
     });
     const grant = async (wanted: number) => {
       const bytes = await listener.room(wanted);
-      if (dead === undefined) worker.send({ type: "room", id, bytes });
+      if (over === undefined) worker.send({ type: "room", id, bytes });
     };
     worker.send({ type: "begin", id, order });
     return {
       from: (source, taken = () => undefined, isFinal = false) =>
         new Promise((settle) => {
-          if (dead !== undefined) return settle(dead);
+          if (over !== undefined) return settle(over);
           const attempt = ++lastAttempt;
           attempts.set(attempt, { settle, taken });
           const headers = this.#trace?.headers() ?? {};
           worker.send({ type: "fetch", id, attempt, source, headers, isFinal });
         }),
       [Symbol.dispose]: () => {
-        if (dead === undefined) worker.send({ type: "close", id });
+        if (over !== undefined) return worker.forget(id);
+        worker.send({ type: "close", id });
         worker.forget(id);
+        end({ type: "failed", reason: "cancelled", detail: "it is over" });
       },
     };
   }

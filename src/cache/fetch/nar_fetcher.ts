@@ -142,7 +142,7 @@ export interface FetchListener {
   room(bytes: number): Promise<number>;
 }
 
-/** A file in flight. Dispose of it after the last source. */
+/** A file in flight. Its disposal ends all of its requests as "cancelled". */
 export interface NarFetch extends Disposable {
   /**
    * Fetches the rest from `source`. Several may be in flight: the first to answer is `taken`, the
