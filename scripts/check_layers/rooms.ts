@@ -2,47 +2,47 @@ import type ts from "typescript";
 import { importsOf } from "./imports.ts";
 
 /** The imports between rooms, by the importing and the imported room. */
-type Doors = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
+type RoomGraph = ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>;
 
 /**
  * Cycles of folders of one layer, of any length: one line for each import at the cycle's rarest
  * step. A folder and its subfolders are separate rooms.
  */
 export function roomProblems(sources: readonly ts.SourceFile[]): readonly string[] {
-  const doors = doorsOf(sources);
+  const graph = roomGraphOf(sources);
   const problems = new Set<string>();
-  for (const [from, next] of doors) {
+  for (const [from, next] of graph) {
     for (const to of next.keys()) {
-      const way = shortestWay(doors, to, from);
+      const way = shortestWay(graph, to, from);
       if (way === undefined) continue;
-      for (const problem of cycleProblems(doors, [from, ...way])) problems.add(problem);
+      for (const problem of cycleProblems(graph, [from, ...way])) problems.add(problem);
     }
   }
   return [...problems];
 }
 
-function doorsOf(sources: readonly ts.SourceFile[]): Doors {
-  const doors = new Map<string, Map<string, string[]>>();
+function roomGraphOf(sources: readonly ts.SourceFile[]): RoomGraph {
+  const graph = new Map<string, Map<string, string[]>>();
   for (const source of sources) {
     for (const imported of importsOf(source)) {
       const [from, to] = [roomOf(source.fileName), roomOf(imported)];
       if (from === to || layerOf(from) !== layerOf(to)) continue;
-      const next = doors.get(from) ?? new Map<string, string[]>();
+      const next = graph.get(from) ?? new Map<string, string[]>();
       const imports = next.get(to) ?? [];
       imports.push(`${source.fileName}: imports ${imported}`);
-      doors.set(from, next.set(to, imports));
+      graph.set(from, next.set(to, imports));
     }
   }
-  return doors;
+  return graph;
 }
 
 /** The rooms of a shortest way, both ends included. `undefined`: there is none. */
-function shortestWay(doors: Doors, start: string, end: string): readonly string[] | undefined {
+function shortestWay(graph: RoomGraph, start: string, end: string): readonly string[] | undefined {
   const ways = new Map<string, readonly string[]>([[start, [start]]]);
   // A Map visits the keys that are added during the loop: the nearer rooms come first.
   for (const [room, way] of ways) {
     if (room === end) return way;
-    for (const next of doors.get(room)?.keys() ?? []) {
+    for (const next of graph.get(room)?.keys() ?? []) {
       if (!ways.has(next)) ways.set(next, [...way, next]);
     }
   }
@@ -50,10 +50,10 @@ function shortestWay(doors: Doors, start: string, end: string): readonly string[
 }
 
 /** `cycle` ends in its first room. The text is the same wherever in the cycle that is. */
-function cycleProblems(doors: Doors, cycle: readonly string[]): readonly string[] {
+function cycleProblems(graph: RoomGraph, cycle: readonly string[]): readonly string[] {
   const steps = cycle.slice(1).map((to, index) => {
     const from = cycle[index] ?? "";
-    return { from, index, imports: doors.get(from)?.get(to) ?? [] };
+    return { from, index, imports: graph.get(from)?.get(to) ?? [] };
   });
   const [rarest] = steps.sort((one, other) =>
     one.imports.length - other.imports.length || (one.from < other.from ? -1 : 1)

@@ -47,7 +47,7 @@ ${STORE_PATH_ABOUT}`,
 async function doctorCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const { own, server: ofServer } = splitServerArguments(FLAGS, args);
   const { flags, rest } = parseArguments(FLAGS, { ...process, args: own });
-  const targets = rest.length === 0 ? [] : readStorePathArguments(rest, process);
+  const operands = rest.length === 0 ? [] : readStorePathArguments(rest, process);
   const { settings, warnings } = await readSettings({ ...process, args: ofServer });
   // Loaded here, so that help and errors are fast.
   const { diagnose } = await import("./doctor/diagnose.ts");
@@ -56,8 +56,8 @@ async function doctorCommand(args: readonly string[], process: CommandProcess): 
   const configured = flags.server === undefined ? settings["cache.admin-token"]?.[0] : undefined;
   const token = flags.token ?? configured?.secret;
   using client = address && new ServerClient({ server: address, token }, process);
-  const door = address && client && { shown: serverAddress.print(address), client };
-  const paths = targets.map(({ storePathHash }) => storePathHash);
+  const target = address && client && { shown: serverAddress.print(address), client };
+  const paths = operands.map(({ storePathHash }) => storePathHash);
   const findings: Finding[] = [];
   const add = (finding: Finding) => {
     findings.push(finding);
@@ -65,7 +65,7 @@ async function doctorCommand(args: readonly string[], process: CommandProcess): 
   };
   const advice = "correct it, or leave it out";
   for (const fact of warnings) add({ mark: "warning", subject: "settings", fact, advice });
-  for await (const finding of diagnose({ settings, door, paths, host: process })) add(finding);
+  for await (const finding of diagnose({ settings, target, paths, host: process })) add(finding);
   process.writeOut(flags.json ? `${JSON.stringify({ findings })}\n` : summaryOf(findings));
   return findings.some(({ mark }) => mark === "failed") ? EXIT.failed : EXIT.ok;
 }

@@ -11,11 +11,11 @@ import { keyFacts } from "./storage_facts.ts";
 
 /** Compares this machine's own Nix with larder: its address and its keys. */
 export async function checkClientHere(
-  { settings, door, host }: DiagnosisOrder,
+  { settings, target, host }: DiagnosisOrder,
   state: ServerState,
 ): Promise<readonly Finding[]> {
   const nix = findNixClient(host);
-  const url = door?.shown.startsWith("http") ? door.shown : undefined;
+  const url = target?.shown.startsWith("http") ? target.shown : undefined;
   const shown = state.kind === "running" ? state.publicKey : undefined;
   const isSigning = settings["cache.sign-narinfo"] && shown !== null;
   const ofFile = isSigning ? keyFacts(keyFileOf(settings, storageFolder(settings))) : undefined;

@@ -23,14 +23,14 @@ import { checkPermissions } from "./permission_check.ts";
 import { checkProxyHeaders } from "./proxy_check.ts";
 import { checkPull } from "./pull_check.ts";
 import { checkRedis } from "./redis_check.ts";
-import { checkServer, lookAtServer, type ServerDoor, type ServerState } from "./server_check.ts";
+import { checkServer, lookAtServer, type ServerState, type ServerTarget } from "./server_check.ts";
 import { keyFacts, newestTimeIn, placesOf } from "./storage_facts.ts";
 import { checkUpstreams } from "./upstream_check.ts";
 
 export interface DiagnosisOrder {
   readonly settings: Settings;
   /** `undefined`: the address of the server is unknown. */
-  readonly door: ServerDoor | undefined;
+  readonly target: ServerTarget | undefined;
   /** Store paths to pull, and to compare signatures with. */
   readonly paths: readonly StorePathHash[];
   readonly host: NixClientInputs;
@@ -47,12 +47,12 @@ const PULL_BYTES_MAX = 8 << 20;
 
 /** Runs all checks side by side, and yields their findings in order. Changes nothing. */
 export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> {
-  const { settings, door } = order;
+  const { settings, target } = order;
   using reads = startFacts(order);
   const { server, database, room, probes } = reads;
   const places = storePlaces(settings);
   const checks: readonly (readonly [subject: string, Promise<readonly Finding[]>])[] = [
-    ["server", server.then((state) => checkServer(door, state))],
+    ["server", server.then((state) => checkServer(target, state))],
     ["clock", clockFindings(settings, reads)],
     ["disk", room.then((found) => checkDisk(storageFolder(settings), found))],
     ["bucket", checkBucketOf(places)],
@@ -80,9 +80,9 @@ interface SharedFacts {
   readonly probes: Promise<readonly UpstreamProbe[]>;
 }
 
-function startFacts({ settings, door, paths }: DiagnosisOrder): SharedFacts & Disposable {
+function startFacts({ settings, target, paths }: DiagnosisOrder): SharedFacts & Disposable {
   const ending = new AbortController();
-  const server = lookAtServer(door);
+  const server = lookAtServer(target);
   const database = server.then(({ kind }) =>
     readDatabase({
       place: storePlaces(settings).database,
@@ -158,7 +158,7 @@ async function keyFindings(settings: Settings, reads: SharedFacts): Promise<read
     return checkKey({ ...keyFacts(path), isUsed: database.kind !== "missing", server });
   }
   if (!("health" in database)) {
-    return [findingsOn("signing key").notChecked("it is in the database", "mend that first")];
+    return [findingsOn("signing key").notChecked("it is in the database", "correct that first")];
   }
   const { publicKey } = database;
   const path = "key in the database";
@@ -174,20 +174,20 @@ async function upstreamFindings(
 }
 
 async function proxyFindings(
-  { settings, door }: DiagnosisOrder,
+  { settings, target }: DiagnosisOrder,
   state: ServerState,
 ): Promise<readonly Finding[]> {
-  if (door === undefined || state.kind !== "running") return [stopped("proxy headers")];
-  return [await checkProxyHeaders(settings, door, state)];
+  if (target === undefined || state.kind !== "running") return [stopped("proxy headers")];
+  return [await checkProxyHeaders(settings, target, state)];
 }
 
 async function pullFindings(
   order: DiagnosisOrder,
   reads: SharedFacts,
 ): Promise<readonly Finding[]> {
-  const { door, settings, paths: given } = order;
+  const { target, settings, paths: given } = order;
   const [server, database] = await Promise.all([reads.server, reads.database]);
-  if (door === undefined || server.kind !== "running") return [stopped("pull")];
+  if (target === undefined || server.kind !== "running") return [stopped("pull")];
   const stored = samplesIn(database).filter(({ fileSize }) => fileSize <= PULL_BYTES_MAX)
     .map(({ storePathHash }) => storePathHash);
   const keys = [
@@ -195,7 +195,7 @@ async function pullFindings(
     ...settings["cache.upstream-public-key"],
     ...settings["cache.trusted-upload-key"],
   ];
-  return [await checkPull({ door, given, stored, keys })];
+  return [await checkPull({ target, given, stored, keys })];
 }
 
 function stopped(subject: string): Finding {

@@ -2,7 +2,7 @@ import { messageOf } from "../../base/failure.ts";
 import type { Settings } from "../../config/options.ts";
 import { TrustedProxies } from "../../http/proxy/trusted_proxies.ts";
 import { type Finding, findingsOn } from "./finding.ts";
-import { type ServerDoor, type ServerState, statsOf } from "./server_check.ts";
+import { type ServerState, type ServerTarget, statsOf } from "./server_check.ts";
 
 /** An address of documentation (RFC 5737), which no client has. */
 const FORGED = "192.0.2.199";
@@ -12,7 +12,7 @@ const FORGERIES = [["X-Forwarded-For", FORGED], ["Forwarded", `for=${FORGED}`]] 
 /** Finds out, by a forged header, if a client can set the address that the server sees. */
 export async function checkProxyHeaders(
   settings: Settings,
-  door: ServerDoor,
+  target: ServerTarget,
   state: ServerState & { readonly kind: "running" },
 ): Promise<Finding> {
   const { ok, warning, failed, notChecked } = findingsOn("proxy headers");
@@ -36,7 +36,7 @@ export async function checkProxyHeaders(
   try {
     // One at a time: larder believes neither of two that disagree.
     for (const [name, value] of FORGERIES) {
-      const json = await statsOf(door, { [name]: value });
+      const json = await statsOf(target, { [name]: value });
       if (json?.client !== FORGED) continue;
       const advice = "let the proxy replace or extend X-Forwarded-For and Forwarded";
       return failed(`a client can forge its address by ${name}`, advice);

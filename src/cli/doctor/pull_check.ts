@@ -11,10 +11,10 @@ import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { ServerRefusal } from "../client/server_client.ts";
 import { formatBytes } from "../../base/format_units.ts";
 import { type Finding, findingsOn } from "./finding.ts";
-import type { ServerDoor } from "./server_check.ts";
+import type { ServerTarget } from "./server_check.ts";
 
 export interface PullOrder {
-  readonly door: ServerDoor;
+  readonly target: ServerTarget;
   /** Paths that the user named. */
   readonly given: readonly StorePathHash[];
   /** Small stored paths, tried if the user named none. */
@@ -27,7 +27,7 @@ export interface PullOrder {
 const STORED_MAX = 5;
 
 /** Pulls a path as a client does: narinfo, signature, NAR, NAR hash. */
-export async function checkPull({ door, given, stored, keys }: PullOrder): Promise<Finding> {
+export async function checkPull({ target, given, stored, keys }: PullOrder): Promise<Finding> {
   const { ok, failed, notChecked } = findingsOn("pull");
   const paths = given.length > 0 ? given : stored.slice(0, STORED_MAX);
   if (paths.length === 0) {
@@ -35,7 +35,7 @@ export async function checkPull({ door, given, stored, keys }: PullOrder): Promi
   }
   for (const path of paths) {
     try {
-      return ok(await pull(door, path, keys));
+      return ok(await pull(target, path, keys));
     } catch (error) {
       const isAbsent = error instanceof ServerRefusal && error.status === 404;
       if (isAbsent && given.length === 0) continue;
@@ -47,18 +47,18 @@ export async function checkPull({ door, given, stored, keys }: PullOrder): Promi
 }
 
 async function pull(
-  door: ServerDoor,
+  target: ServerTarget,
   path: StorePathHash,
   keys: readonly PublicKey[],
 ): Promise<string> {
   const startedAtMs = performance.now();
-  const response = await door.client.request("GET", `/${path}.narinfo`);
+  const response = await target.client.request("GET", `/${path}.narinfo`);
   const narinfo = parseNarinfo(await boundedText(response, NARINFO_TEXT_MAX));
   if (narinfo.storePathHash !== path) throw new Error(`the narinfo is of ${narinfo.storePath}`);
   const signer = keys.find((key) => new TrustedKeys([key]).signerOf(narinfo) !== undefined);
   if (signer === undefined) throw new Error("no key that clients trust has signed its narinfo");
   const { pathname, search } = new URL(narinfo.url, "http://larder/");
-  const nar = await door.client.request("GET", pathname + search, { redirect: "follow" });
+  const nar = await target.client.request("GET", pathname + search, { redirect: "follow" });
   const source = nar.headers.get("x-cache") ?? "";
   await verify(narinfo, nar);
   const ms = Math.round(performance.now() - startedAtMs);

@@ -3,8 +3,8 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import { type ServerClient, ServerRefusal } from "../client/server_client.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 
-/** The way to a running larder. */
-export interface ServerDoor {
+/** The running larder that the checks address. */
+export interface ServerTarget {
   /** Its address for people. */
   readonly shown: string;
   readonly client: Pick<ServerClient, "request">;
@@ -22,7 +22,7 @@ export type ServerState =
     readonly proxyHeaders: readonly string[];
   }
   | { readonly kind: "silent"; readonly reason: string }
-  | { readonly kind: "stranger"; readonly reason: string };
+  | { readonly kind: "other program"; readonly reason: string };
 
 /** The part of `/stats` that the checks need. */
 export interface ServerStats {
@@ -38,33 +38,33 @@ const ANSWER_LIMIT_MS = 5_000;
 const PROXY_HEADERS = ["server", "via"];
 
 /** Asks the server for its public key and figures. Never rejects. */
-export async function lookAtServer(door: ServerDoor | undefined): Promise<ServerState> {
-  if (door === undefined) return { kind: "silent", reason: "its address is unknown" };
+export async function lookAtServer(target: ServerTarget | undefined): Promise<ServerState> {
+  if (target === undefined) return { kind: "silent", reason: "its address is unknown" };
   let proxyHeaders: readonly string[];
   try {
-    const ready = await door.client.request("GET", "/healthz", { limitMs: ANSWER_LIMIT_MS });
+    const ready = await target.client.request("GET", "/healthz", { limitMs: ANSWER_LIMIT_MS });
     await ready.body?.cancel();
     proxyHeaders = PROXY_HEADERS.filter((name) => ready.headers.has(name));
   } catch (error) {
-    const kind = error instanceof ServerRefusal ? "stranger" : "silent";
+    const kind = error instanceof ServerRefusal ? "other program" : "silent";
     return { kind, reason: messageOf(error) };
   }
   try {
-    const [publicKey, stats] = await Promise.all([publicKeyOf(door), statsOf(door)]);
+    const [publicKey, stats] = await Promise.all([publicKeyOf(target), statsOf(target)]);
     return { kind: "running", publicKey, stats, proxyHeaders };
   } catch (error) {
-    return { kind: "stranger", reason: messageOf(error) };
+    return { kind: "other program", reason: messageOf(error) };
   }
 }
 
 /** The figures; `undefined` if they need a token. `headers` go into the request. */
 export async function statsOf(
-  door: ServerDoor,
+  target: ServerTarget,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<ServerStats | undefined> {
   let response: Response;
   try {
-    response = await door.client.request("GET", "/stats", { limitMs: ANSWER_LIMIT_MS, headers });
+    response = await target.client.request("GET", "/stats", { limitMs: ANSWER_LIMIT_MS, headers });
   } catch (error) {
     if (isTokenMissing(error)) return undefined;
     throw error;
@@ -82,18 +82,21 @@ export async function statsOf(
 }
 
 /** The finding on the server itself. */
-export function checkServer(door: ServerDoor | undefined, state: ServerState): readonly Finding[] {
+export function checkServer(
+  target: ServerTarget | undefined,
+  state: ServerState,
+): readonly Finding[] {
   const { ok, warning, failed } = findingsOn("server");
   if (state.kind === "silent") {
-    if (door === undefined) {
+    if (target === undefined) {
       return [warning("its address is unknown", "give it with --server URL")];
     }
     return [
       warning(`stopped, or elsewhere: ${state.reason}`, "the checks that need it do not run"),
     ];
   }
-  const shown = door?.shown ?? "";
-  if (state.kind === "stranger") {
+  const shown = target?.shown ?? "";
+  if (state.kind === "other program") {
     return [failed(`${shown} is no larder: ${state.reason}`, "give its address with --server URL")];
   }
   const { stats } = state;
@@ -103,9 +106,9 @@ export function checkServer(door: ServerDoor | undefined, state: ServerState): r
   return [warning(versions, "restart the server after an upgrade")];
 }
 
-async function publicKeyOf(door: ServerDoor): Promise<string | null | undefined> {
+async function publicKeyOf(target: ServerTarget): Promise<string | null | undefined> {
   try {
-    const response = await door.client.request("GET", "/pubkey", { limitMs: ANSWER_LIMIT_MS });
+    const response = await target.client.request("GET", "/pubkey", { limitMs: ANSWER_LIMIT_MS });
     return (await response.text()).trim();
   } catch (error) {
     if (isTokenMissing(error)) return undefined;

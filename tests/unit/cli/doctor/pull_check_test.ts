@@ -13,8 +13,8 @@ const OTHER_KEY = "other-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=";
 function orderFor(upstream: FakeUpstream, key = upstream.publicKey) {
   const server = { kind: "http", url: upstream.url } as const;
   const client = new ServerClient({ server, token: undefined });
-  const door = { shown: upstream.url, client };
-  return { door, given: [], stored: [object.storePathHash], keys: [parsePublicKey(key)] };
+  const target = { shown: upstream.url, client };
+  return { target, given: [], stored: [object.storePathHash], keys: [parsePublicKey(key)] };
 }
 
 Deno.test("doctor: a stored path is pulled and verified as a client does", async () => {

@@ -5,7 +5,7 @@ import { checkProxyHeaders } from "../../../../src/cli/doctor/proxy_check.ts";
 import {
   checkServer,
   lookAtServer,
-  type ServerDoor,
+  type ServerTarget,
 } from "../../../../src/cli/doctor/server_check.ts";
 import denoJson from "../../../../deno.json" with { type: "json" };
 import { freePort } from "../../../support/free_port.ts";
@@ -23,23 +23,23 @@ function statsOf(client: string, version = denoJson.version): Response {
   return Response.json({ version, client, size: { used_bytes: 1 } });
 }
 
-/** A door to a server with these answers; any other path is 404. */
+/** A server with these answers, as a target; any other path is 404. */
 function served(answers: Answers) {
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
     const answer = answers[new URL(request.url).pathname];
     return answer?.(request.headers) ?? new Response(null, { status: 404 });
   });
-  return { door: doorTo(server.addr.port), [Symbol.asyncDispose]: () => server.shutdown() };
+  return { target: targetAt(server.addr.port), [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-function doorTo(port: number): ServerDoor {
+function targetAt(port: number): ServerTarget {
   const url = `http://127.0.0.1:${port}`;
   const client = new ServerClient({ server: { kind: "http", url }, token: undefined });
   return { shown: "URL", client };
 }
 
-async function markOf(door: ServerDoor): Promise<string | undefined> {
-  return checkServer(door, await lookAtServer(door))[0]?.mark;
+async function markOf(target: ServerTarget): Promise<string | undefined> {
+  return checkServer(target, await lookAtServer(target))[0]?.mark;
 }
 
 const denied = () => new Response(null, { status: 401 });
@@ -60,13 +60,13 @@ for (
 ) {
   Deno.test(`doctor: ${what} at the address is ${mark}`, async () => {
     await using server = served(answers as Answers);
-    assert.equal(await markOf(server.door), mark);
+    assert.equal(await markOf(server.target), mark);
   });
 }
 
 Deno.test("doctor: no server at the address is a warning that says so", async () => {
-  const state = await lookAtServer(doorTo(freePort()));
-  const [finding] = checkServer(doorTo(1), state);
+  const state = await lookAtServer(targetAt(freePort()));
+  const [finding] = checkServer(targetAt(1), state);
   assert.equal(finding?.mark, "warning");
   assert.match(finding?.fact ?? "", /^stopped, or elsewhere: /);
 });
@@ -91,9 +91,9 @@ for (
     await using server = served({ ...LARDER, ...answers });
     const args = flag === "" ? [] : [`--server-trusted-proxies=${flag}`];
     const { settings } = resolveSettings(inputsOf({ args }));
-    const state = await lookAtServer(server.door);
+    const state = await lookAtServer(server.target);
     assert.equal(state.kind, "running");
     if (state.kind !== "running") return;
-    assert.equal((await checkProxyHeaders(settings, server.door, state)).mark, mark);
+    assert.equal((await checkProxyHeaders(settings, server.target, state)).mark, mark);
   });
 }
