@@ -28,7 +28,7 @@ export interface NotedRequest extends Health {
 
 /**
  * Requests for a path belong to one fetch unless they are this far apart. A fetch takes a second or
- * two, and a paused larder stands still for eight. Eviction takes nothing that is so new.
+ * two, and a paused larder eight more. Eviction takes nothing that is so new.
  */
 export const FETCH_MS = 10_000;
 

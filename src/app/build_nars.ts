@@ -90,7 +90,7 @@ function memberSources(
 
 /**
  * A member is near. One that waits for its own upstream is silent, too: leaving it costs a request
- * to an upstream. Staying with one that stands still would stop the client.
+ * to an upstream. Staying with one that hangs would stop the client.
  */
 const MEMBER_IDLE_MAX_MS = 5_000;
 

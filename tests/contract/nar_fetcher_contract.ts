@@ -99,7 +99,7 @@ export const narFetcherClauses: Clauses<FetcherScene> = {
     fetch.end();
   },
 
-  "a body that stands still is given up": async (scene) => {
+  "a body that stalls is given up": async (scene) => {
     const fetch = begin(scene);
     scene.upstream.breakNar(stallAfter(CUT_BYTES));
     assert.equal(reasonOf(await fetch.from()), "stalled");

@@ -91,12 +91,12 @@ export const narSinkClauses: Clauses<SinkMaker> = {
     assert.equal(scene.sink.received, 4);
   },
 
-  "a body that stands still is given up": async (maker) => {
+  "a body that stalls is given up": async (maker) => {
     await using scene = new Scene(maker.open(ALL));
     assert.equal(reasonOf(await scene.from(still("abcd"))), "stalled");
   },
 
-  "a body that stands still behind its last byte is whole": async (maker) => {
+  "a body that stalls behind its last byte is whole": async (maker) => {
     await using scene = new Scene(maker.open(ALL));
     assert.deepEqual(await scene.from(still("abcdefghij")), whole());
   },

@@ -34,7 +34,7 @@ async function breakOneOfTwo(compression: Compression): Promise<void> {
   await Promise.all(objects.map((object) => upstream.narFileOf(object)));
   const gate = new Gate();
   upstream.breakNar(gate.fault, good);
-  // Else larder requests the rest until it gives up, and the other client stands still as long.
+  // Else larder requests the rest until it gives up, and the other client waits as long.
   let asked = 0;
   upstream.breakNar((answer, exchange) => {
     return (asked++ === 0 ? cutAfter(SIZE / 2) : status(404))(answer, exchange);

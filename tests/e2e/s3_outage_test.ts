@@ -152,7 +152,7 @@ for (const [fault, faultOf] of Object.entries(S3_FAULTS)) {
 
 testUnless(
   S3_UNAVAILABLE,
-  "S3: a larder that stood still does not take that for the store's silence",
+  "S3: a larder that was paused does not take that for the store's silence",
   async () => {
     if (server === undefined) return;
     await using proxy = new S3FaultProxy(server.port);

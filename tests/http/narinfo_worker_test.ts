@@ -18,7 +18,7 @@ const OWN_AFTER_LOSS = 32;
 /** The most by which a test may exceed the limit that it sets, on a busy machine. */
 const SLACK_MS = 500;
 
-const STANDING = new URL("../support/standing_worker.ts", import.meta.url);
+const HANGING = new URL("../support/hanging_worker.ts", import.meta.url);
 
 const objects = Array.from({ length: 100 }, (_, seed) => makeStoreObject({ name: "thing", seed }));
 const before = objects.slice(0, OWN + 2);
@@ -94,8 +94,8 @@ Deno.test("narinfo Worker: one that crashes costs no client its answer", async (
   assert.equal(workers.count, 2);
 });
 
-timedTest("narinfo Worker: one that stands still holds no client", async () => {
-  using workers = new WatchedWorkers(STANDING);
+timedTest("narinfo Worker: one that hangs holds no client", async () => {
+  using workers = new WatchedWorkers(HANGING);
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 10_000 });
   await startWorker(cache, workers);
@@ -106,11 +106,11 @@ timedTest("narinfo Worker: one that stands still holds no client", async () => {
   // Two silences, and the time for an answer.
   assertInTime(performance.now() - startedAtMs, 2_000 + SLACK_MS);
   assert.deepEqual(counts(upstream, crowd), crowd.map(() => 1));
-  assert.equal(cache.logged("warn")[0]?.["error"], "it stands still");
+  assert.equal(cache.logged("warn")[0]?.["error"], "it hangs");
 });
 
-timedTest("narinfo Worker: one that stands still does not lengthen a time limit", async () => {
-  using workers = new WatchedWorkers(STANDING);
+timedTest("narinfo Worker: one that hangs does not lengthen a time limit", async () => {
+  using workers = new WatchedWorkers(HANGING);
   await using upstream = await fakeUpstream({ objects, stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 300 });
   await startWorker(cache, workers);

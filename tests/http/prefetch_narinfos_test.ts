@@ -7,7 +7,7 @@ import { scrape } from "../support/scrape.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
-/** An upstream that held a narinfo for longer would be spared, on a machine that stands still. */
+/** An upstream that held a narinfo for longer would be spared, on a machine that is paused. */
 const HELD_MS = 60_000;
 
 const pathOf = ({ storePathHash }: { readonly storePathHash: string }) =>

@@ -102,7 +102,7 @@ checkProperty(
   { runs: 200 },
 );
 
-Deno.test("race: a source that answers while this process stands still is not late", async () => {
+Deno.test("race: a source that answers while this process is paused is not late", async () => {
   using time = new PlayedTime();
   const answer = Promise.withResolvers<boolean>();
   const asked: string[] = [];

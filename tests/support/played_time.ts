@@ -42,7 +42,7 @@ export class PlayedTime implements Disposable {
     this.#nowMs = untilMs;
   }
 
-  /** The thread stands still: no timer runs, however late it gets. */
+  /** The thread is blocked: no timer runs, however late it gets. */
   standStill(ms: number): void {
     this.#nowMs += ms;
   }

@@ -93,7 +93,7 @@ export class PostgresServer {
     this.#control("stop", ["-m", ending]);
   }
 
-  /** Its processes stand still: connections stay open, and nothing answers. */
+  /** Its processes are paused: connections stay open, and nothing answers. */
   freeze(): void {
     for (const pid of this.#processes()) Deno.kill(pid, "SIGSTOP");
   }

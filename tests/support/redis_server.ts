@@ -57,7 +57,7 @@ export class RedisServer implements AsyncDisposable {
     return new TextDecoder().decode(new Deno.Command("redis-cli", { args }).outputSync().stdout);
   }
 
-  /** Its process stands still: connections stay open, and nothing answers. */
+  /** Its process is paused: connections stay open, and nothing answers. */
   freeze(): void {
     this.#child?.kill("SIGSTOP");
   }

@@ -59,7 +59,7 @@ export type ToNarinfoWorker =
   | { readonly type: "orders"; readonly orders: readonly NarinfoWorkerOrder[] };
 
 export type NarinfoWorkerOrder =
-  /** Its answer shows that the Worker is up, and does not stand still. */
+  /** Its answer shows that the Worker is up, and does not hang. */
   | { readonly type: "ping"; readonly id: number }
   | {
     readonly type: "fetch";

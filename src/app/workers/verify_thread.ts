@@ -22,7 +22,7 @@ const WHOLE_FILES_MAX = 2;
 /** Smaller NARs have a queue of their own, and so pass large ones that wait. */
 const SMALL_NAR_BYTES_MAX = 16 << 20;
 
-/** Decoders take the bytes of strangers: they read files, and reach nothing else. */
+/** Decoders take bytes from anywhere: they read files, and reach nothing else. */
 export const FILES_ALONE: Deno.PermissionOptionsObject = {
   read: "inherit",
   write: false,

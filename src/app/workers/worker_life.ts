@@ -9,7 +9,7 @@ const START_MS = 10_000;
 /** The time for the answer to a ping. A standstill of this thread counts little. */
 const ANSWER_MS = 1_000;
 
-/** Starts the Worker of narinfos when it pays, and gives it up when it stands still. */
+/** Starts the Worker of narinfos when it pays, and gives it up when it hangs. */
 export class WorkerLife implements Disposable {
   readonly #worker: JobWorker<ToNarinfoWorker, FromNarinfoWorker>;
   readonly #lost: (error: string) => void;
@@ -19,7 +19,7 @@ export class WorkerLife implements Disposable {
   #pings = 0;
   #limit: Countdown | undefined;
 
-  /** `lost`: called when the Worker ends by itself, or stands still. */
+  /** `lost`: called when the Worker ends by itself, or hangs. */
   constructor(
     worker: JobWorker<ToNarinfoWorker, FromNarinfoWorker>,
     lost: (error: string) => void,
@@ -40,7 +40,7 @@ export class WorkerLife implements Disposable {
 
   /** Ends the Worker unless it answers. Its jobs learn that it died. */
   check(): void {
-    if (this.isUp && this.#limit === undefined) this.#ping(ANSWER_MS, "it stands still");
+    if (this.isUp && this.#limit === undefined) this.#ping(ANSWER_MS, "it hangs");
   }
 
   [Symbol.dispose](): void {

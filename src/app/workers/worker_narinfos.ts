@@ -24,7 +24,7 @@ export interface WorkerNarinfosDeps {
   readonly log: Logger;
 }
 
-/** Rights of the Worker: the network alone. It has the signing key and reads texts of strangers. */
+/** Rights of the Worker: the network alone. It has the signing key and parses upstream texts. */
 export const NETWORK_ALONE: Deno.PermissionOptionsObject = {
   net: "inherit",
   read: false,
@@ -37,7 +37,7 @@ export const NETWORK_ALONE: Deno.PermissionOptionsObject = {
 
 /**
  * Fetches crowds of narinfos in a Worker. While that is not up, the thread that answers does it
- * itself: a Worker that dies or stands still costs time, and never an answer.
+ * itself: a Worker that dies or hangs costs time, and never an answer.
  */
 export class WorkerNarinfos implements Disposable {
   readonly #worker: JobWorker<ToNarinfoWorker, FromNarinfoWorker>;

@@ -119,10 +119,10 @@ export type FetchEvent = FetchProgress | FetchOutcome;
 
 /**
  * Why a source did not send the whole file. "timeout" and "unreachable": no answer. "status": a
- * response without a usable body. "upstream": the body broke. "stalled": it stood still. "size" and
- * "differs": it contradicts the announcement, or the bytes so far. "outrun": another source
- * answered first. After "room" (no space for more bytes), "disk" and "cancelled" no source can
- * help.
+ * response without a usable body. "upstream": the body broke. "stalled": it paused for too long.
+ * "size" and "differs": it contradicts the announcement, or the bytes so far. "outrun": another
+ * source answered first. After "room" (no space for more bytes), "disk" and "cancelled" no source
+ * can help.
  */
 export type FetchFailure =
   | NoAnswerReason

@@ -2,11 +2,11 @@ import type { Transform } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { Notifier } from "../../base/notifier.ts";
 
-/** How often to check whether an unread decoder stands still. */
+/** How often to check whether an unread decoder is idle. */
 const STANDSTILL_CHECKS_MAX = 1_000;
 
 /**
- * A decoder of `node:zlib` at the reader's pace. It is closed only while it stands still: closing a
+ * A decoder of `node:zlib` at the reader's pace. It is closed only while it is idle: closing a
  * working one ends the process (Deno 2.6.8).
  */
 export class NodeDecoder {

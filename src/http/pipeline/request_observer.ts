@@ -140,7 +140,7 @@ export class RequestObserver {
       if (span === undefined) line();
       else span.run(line);
     };
-    // A stranger's request costs no look at the database.
+    // A refused request costs no read of the database.
     const isRefused = answer.status === 401 || answer.status === 403;
     const more = (isRefused ? undefined : route?.describe?.(path)) ?? NOTHING_MORE;
     if (more instanceof Promise) more.then(write);

@@ -10,7 +10,7 @@ export type RelayOfLinks = Pick<
 >;
 
 /** The relay reports within milliseconds; a busy machine may take longer. */
-const STRANGER_MS = 5_000;
+const UNMATCHED_MS = 5_000;
 
 /**
  * Accepts the relay's connections, each after the relay has named its client. Connections of other
@@ -21,7 +21,7 @@ export class RelayedListener implements Incoming, Disposable {
   readonly #relay: RelayOfLinks;
   readonly #sockets = new ReadySockets(() => this.#acceptOne());
   /** Accepted connections that the relay has not reported, with their times. */
-  readonly #strangers = new Map<Deno.TlsConn, number>();
+  readonly #unmatched = new Map<Deno.TlsConn, number>();
 
   constructor(listener: Deno.TlsListener, relay: RelayOfLinks) {
     this.#listener = listener;
@@ -33,29 +33,29 @@ export class RelayedListener implements Incoming, Disposable {
   }
 
   /** Closes connections that the relay did not report in time. */
-  closeStrangers(nowMs = performance.now()): void {
-    for (const [inner, sinceMs] of this.#strangers) {
-      if (nowMs - sinceMs > STRANGER_MS) this.#refuse(inner);
+  closeUnmatched(nowMs = performance.now()): void {
+    for (const [inner, sinceMs] of this.#unmatched) {
+      if (nowMs - sinceMs > UNMATCHED_MS) this.#refuse(inner);
     }
   }
 
   [Symbol.dispose](): void {
-    for (const inner of this.#strangers.keys()) this.#refuse(inner);
+    for (const inner of this.#unmatched.keys()) this.#refuse(inner);
     this.#listener.close();
   }
 
   async #acceptOne(): Promise<void> {
     const inner = await this.#listener.accept();
     const link = linkOfEnds(inner);
-    this.#strangers.set(inner, performance.now());
+    this.#unmatched.set(inner, performance.now());
     this.#relay.accepted(link, (client) => {
-      this.#strangers.delete(inner);
+      this.#unmatched.delete(inner);
       this.#sockets.add(new RelayedSocket(inner, link, { relay: this.#relay, client }));
     });
   }
 
   #refuse(inner: Deno.TlsConn): void {
-    this.#strangers.delete(inner);
+    this.#unmatched.delete(inner);
     this.#relay.forget(linkOfEnds(inner));
     inner.close();
   }

@@ -110,7 +110,7 @@ export class TlsListener implements Disposable {
 
   #tick(): void {
     this.#closed.flush();
-    this.#listener.closeStrangers();
+    this.#listener.closeUnmatched();
     this.#replaceChanged();
   }
 

@@ -151,7 +151,7 @@ export class Database implements AsyncDisposable {
     return new Failure("broken", `Cannot open database ${place}: ${reason}`, {}, error);
   }
 
-  /** `sinceMs`: a server that stands still is away from the query on. */
+  /** `sinceMs`: a server that hangs is away from the query on. */
   #away(error: unknown, sinceMs: number): void {
     if (this.#outage !== undefined || this.isClosed) return;
     this.#log.failed("database does not answer", { error: messageOf(error) });

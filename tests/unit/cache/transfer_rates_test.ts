@@ -10,7 +10,7 @@ import { tempFolder } from "../../support/temp_folder.ts";
 
 const NAME = narName(sha256FromDigest(new Uint8Array(32)), "none");
 
-Deno.test("transfer rates: a download that stands still has a rate of 0", () => {
+Deno.test("transfer rates: a download that stalls has a rate of 0", () => {
   using time = new PlayedTime();
   using folder = tempFolder();
   Deno.writeTextFileSync(`${folder.path}/growing`, "");
@@ -31,7 +31,7 @@ Deno.test("transfer rates: a download that stands still has a rate of 0", () => 
   assert.equal(rate(), undefined);
 });
 
-Deno.test("transfer rates: an upload that stands still has a rate of 0", () => {
+Deno.test("transfer rates: an upload that stalls has a rate of 0", () => {
   let nowMs = 1_000;
   const uploads = new RunningUploads(() => nowMs);
   using upload = uploads.enter({ narName: NAME, fileSize: 9_000, peer: undefined });

@@ -69,7 +69,7 @@ test("a start that waited for the server says that it answers", async (server) =
   assert.deepEqual(messages, ["database does not answer", "database answers again"]);
 });
 
-test("a server that stands still costs a request with several queries one wait", async (server) => {
+test("a server that hangs costs a request with several queries one wait", async (server) => {
   const url = `${server.createDatabase()}?query_timeout=2000`;
   await using database = new Database({ url, log });
   const query = { text: "SELECT 1" };

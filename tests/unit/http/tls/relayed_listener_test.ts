@@ -40,9 +40,9 @@ Deno.test({
     const socket = await taken;
     assert.equal(socket.remoteAddr, CLIENT);
 
-    for (const _ of "12") listener.closeStrangers();
+    for (const _ of "12") listener.closeUnmatched();
     assert.deepEqual(forgotten, [], "the relay may be busy");
-    listener.closeStrangers(performance.now() + 10_000);
+    listener.closeUnmatched(performance.now() + 10_000);
     assert.deepEqual(forgotten, [linkTo(stranger)]);
     socket.close();
   },

@@ -1,4 +1,4 @@
-// A Worker of narinfos that starts as it should, and stands still at its first narinfo.
+// A Worker of narinfos that starts as it should, and hangs at its first narinfo.
 import type { FromNarinfoWorker, ToNarinfoWorker } from "../../src/app/workers/messages.ts";
 import { workerScope } from "../../src/base/worker_scope.ts";
 
