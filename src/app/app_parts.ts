@@ -88,11 +88,11 @@ export interface WriteParts {
 
 /** The uploads of clients. */
 export interface UploadParts {
-  /** False: PUT is answered by 405. */
+  /** False: larder answers PUT with 405. */
   readonly allowed: boolean;
   /** Keys of which one must have signed each upload. */
   readonly keys: readonly PublicKey[];
-  /** True: without keys every upload is refused. */
+  /** True: without keys larder refuses every upload. */
   readonly requireSignature: boolean;
 }
 
@@ -101,12 +101,12 @@ export interface FetchingParts {
   readonly negativeTtlMs: number;
   /** Threads that decompress and hash NARs. */
   readonly verifyThreads: number;
-  /** `undefined`: nothing is prefetched. */
+  /** `undefined`: larder prefetches nothing. */
   readonly prefetch: PrefetchParts | undefined;
 }
 
 export interface PrefetchParts {
-  /** Larger NAR files are not prefetched; 0: none is. */
+  /** larder prefetches no larger NAR file; 0: none at all. */
   readonly narBytesMax: number;
 }
 

@@ -22,7 +22,7 @@ import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 /** Measured: with files of 50 KiB it doubles the answers a second, for its size in memory. */
 const HOT_NARS = { fileBytesMax: 256 * 1024, totalBytesMax: 16 << 20 };
 
-/** The open back ends. Unfinished work of dead processes is settled. */
+/** The open back ends, without unfinished work of dead processes. */
 export interface Stores extends AsyncDisposable {
   /** Reports other processes' writes to the database. */
   readonly changes: ChangeFeed;

@@ -5,7 +5,7 @@ const BLOCK_BYTES_MIN = 4 * 1024;
 const BLOCK_BYTES_MAX = 256 * 1024;
 
 /**
- * Bytes collected in blocks of their own. Each piece is copied: one byte of it must not keep the
+ * Bytes collected in blocks of their own. It copies each piece: one byte of it must not keep the
  * larger buffer alive in which it arrived.
  */
 export class ByteBlocks {
@@ -60,7 +60,7 @@ export class ByteBlocks {
     return all;
   }
 
-  /** All bytes, block by block, once. Each block is freed when the reader takes the next one. */
+  /** All bytes, block by block, once. It frees each block when the reader takes the next one. */
   *drained(): Generator<Bytes> {
     for (let block = this.#blocks.shift(); block !== undefined; block = this.#blocks.shift()) {
       const bytes = block.subarray(0, this.#byteLength);

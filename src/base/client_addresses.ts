@@ -1,4 +1,4 @@
-/** Further addresses are counted, but not listed. */
+/** larder counts further addresses, and does not list them. */
 const LISTED_MAX = 5;
 
 /** The clients of one NAR file in flight. */

@@ -1,7 +1,7 @@
 import { distance } from "fastest-levenshtein";
 
-/** One more slip is allowed for each so many letters. */
-const LETTERS_PER_SLIP = 4;
+/** Each so many letters allow one more typo. */
+const LETTERS_PER_TYPO = 4;
 
 /** Fewer common words prove too little: every option may end in "path". */
 const SHARED_WORDS_MIN = 2;
@@ -9,7 +9,7 @@ const SHARED_WORDS_MIN = 2;
 /**
  * The candidate that `word` misspells; `undefined` if there is none, or several.
  *
- * Each word must be in both, except slips and leading groups. A different word, such as "put" for
+ * Each word must be in both, except typos and leading groups. A different word, such as "put" for
  * "delete", is no misspelling, however alike the whole looks.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
@@ -36,15 +36,15 @@ function isAlike(typed: readonly string[], candidate: readonly string[]): boolea
   // A leading "no" negates the option.
   if (isShort || extra.includes("no")) return false;
   const ends = candidate.slice(candidate.length - shared);
-  return typed.slice(extra.length).every((one, at) => isSlip(one, ends[at] ?? ""));
+  return typed.slice(extra.length).every((one, at) => isTypo(one, ends[at] ?? ""));
 }
 
-/** True for one slip, more in a long word; two swapped letters are one slip. */
-function isSlip(typed: string, word: string): boolean {
-  const slipsMax = Math.max(1, Math.floor(word.length / LETTERS_PER_SLIP));
-  const slips = distance(typed, word);
-  const isSwapped = slips === 2 && sorted(typed) === sorted(word);
-  return slips <= slipsMax || isSwapped;
+/** True for one typo, more in a long word; two swapped letters are one typo. */
+function isTypo(typed: string, word: string): boolean {
+  const typosMax = Math.max(1, Math.floor(word.length / LETTERS_PER_TYPO));
+  const typos = distance(typed, word);
+  const isSwapped = typos === 2 && sorted(typed) === sorted(word);
+  return typos <= typosMax || isSwapped;
 }
 
 function sorted(word: string): string {

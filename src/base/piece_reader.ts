@@ -7,7 +7,7 @@ const READ_BYTES = 64 * 1024;
 const SMALL_BYTES = 4 * 1024;
 const COLLECTED_BYTES_MAX = 16 * 1024;
 
-/** Small chunks that arrive within this time of the last piece are merged. */
+/** It merges small chunks that arrive within this time of the last piece. */
 const COLLECT_MS = 2;
 
 type Chunk = ReadableStreamReadResult<Bytes>;
@@ -22,7 +22,7 @@ export interface PieceReaderOptions {
 /**
  * Reads a stream of bytes through one buffer. Each piece gets memory of at most twice its size: the
  * default reader spends a buffer of 64 KiB on a piece of one byte. A chunk after a pause returns at
- * once; small chunks that follow within 2 ms are merged into one piece.
+ * once. It merges small chunks that follow within 2 ms into one piece.
  */
 export class PieceReader {
   readonly #reader: ReadableStreamBYOBReader;

@@ -18,7 +18,7 @@ export interface MetadataRetentionDeps {
   readonly reads: Pick<ActiveReads, "names">;
   /** Settles the protection; no sweep may come before that. */
   readonly protect: () => Promise<void>;
-  /** Rows without a use in this time are removed. */
+  /** larder removes rows without a use in this time. */
   readonly retentionMs: number;
   readonly nowMs: () => number;
   readonly log: Logger;

@@ -16,7 +16,7 @@ export interface DebuginfoNarServerDeps {
 
 /**
  * Serves NAR files that a debuginfo document names, but no narinfo. No signature covers them, so
- * they are not stored; their file hash is verified.
+ * larder verifies their file hash, and does not store them.
  */
 export class DebuginfoNarServer {
   readonly #deps: DebuginfoNarServerDeps;

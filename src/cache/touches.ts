@@ -10,7 +10,7 @@ import { OUTAGES } from "../telemetry/outages.ts";
 /** The longest delay of a write. A crash loses this much of the order of eviction. */
 const FLUSH_EVERY_MS = 5_000;
 
-/** More entries than this are written at once. */
+/** With more entries than this, the write begins at once. */
 const WAITING_MAX = 10_000;
 
 /** Touches in one transaction: among a million entries it stops the thread for some 2 ms. */

@@ -47,7 +47,7 @@ async function others() {
 }
 
 // Deno parses what a literal import names, even where it never runs, and that delays the start of
-// `serve`. So these are loaded by name, and scripts/compile.ts includes both.
+// `serve`. So larder loads these by name, and scripts/compile.ts includes both.
 const FOLDER = ".";
 
 function commands(): Promise<typeof import("./commands.ts")> {

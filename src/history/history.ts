@@ -14,7 +14,7 @@ import {
 /** Time between two writes: the most that a crash can lose. */
 const WRITE_EVERY_MS = 60_000;
 
-/** Downloads in flight are counted this often: a mean of thirty counts a minute. */
+/** larder counts the downloads in flight this often: a mean of thirty counts a minute. */
 const COUNT_EVERY_MS = 2_000;
 
 /** Counters since the start of this process. They only grow. */

@@ -38,9 +38,9 @@ export interface CopyProgress {
 }
 
 /**
- * Makes one database a copy of another, row by row. Equal rows are compared and left. So a copy
- * that ended early goes on where it was, and a server may use the old database meanwhile. Rows that
- * the old one lacks go from the new one, as a pin that was removed meanwhile must not come back.
+ * Makes one database a copy of another, row by row. It compares equal rows, and leaves them. So a
+ * copy that ended early goes on where it was, and a server may use the old database meanwhile. It
+ * removes the rows that the old one lacks, as a removed pin must not come back.
  */
 export class MetadataCopy {
   readonly #deps: CopyDeps;

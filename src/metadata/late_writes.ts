@@ -49,7 +49,8 @@ export function isFromUpstreams(changes: readonly Change[]): changes is readonly
 
 /**
  * Changes from upstreams' answers, written when the database takes them. While another process
- * locks it, no request waits: the changes are read from memory, and written later in their order.
+ * locks it, no request waits: larder reads the changes from memory, and writes them later in their
+ * order.
  */
 export class LateWrites {
   readonly #deps: LateWritesDeps;

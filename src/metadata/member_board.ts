@@ -9,13 +9,13 @@ export interface MemberReport {
   readonly silentMs: number;
 }
 
-/** Bytes of a status; a longer one is refused. */
+/** Bytes of a status; the board refuses a longer one. */
 export const STATUS_BYTES_MAX = 16_384;
 
 /** A dead member's report stays for so long, by the clock of the database's users. */
 export const REPORT_KEPT_MS = 15 * 60_000;
 
-/** Further members are not listed. */
+/** The board lists no further members. */
 export const REPORTS_MAX = 64;
 
 /** The reports of all members on their state, and the clock beside them. */

@@ -108,7 +108,7 @@ export function closedFailure(): Failure {
 /** The use of a row that no client has requested yet: colder than every other. */
 export const NEVER_USED_AT_MS = 0;
 
-/** One write. A list of them is applied whole or not at all. */
+/** One write. The store applies a list of them whole, or not at all. */
 export type Change =
   /**
    * Refused where the NAR's row has another NAR hash, file hash or file size. A client may hold a
@@ -249,9 +249,9 @@ export interface WriteOptions {
 export interface ChangeWriter {
   /**
    * Resolves when all changes are written; rejects when none is. NarNameTaken: the NAR name of a
-   * put-narinfo is another file's. Lists that share a key (a store path, a NAR or a document) are
-   * applied in the order of the calls; others may overtake. A use may be late: it only ever raises
-   * a time.
+   * put-narinfo is another file's. The store applies lists that share a key (a store path, a NAR or
+   * a document) in the order of the calls; others may overtake. A use may be late: it only ever
+   * raises a time.
    */
   apply(changes: readonly Change[], options?: WriteOptions): Promise<void>;
 }

@@ -42,7 +42,7 @@ export interface SpaceLedger {
   beat(member: MemberId, order: HeartbeatOrder): Promise<number>;
 
   /**
-   * All members. Silence is measured by `observer`'s own last heartbeat, not by the clock: a locked
+   * All members. The last heartbeat of `observer` measures their silence, not the clock: a locked
    * database, a suspended machine or a clock that jumps silences nobody.
    */
   members(observer: MemberId): Promise<readonly Member[]>;

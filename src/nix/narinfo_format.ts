@@ -6,7 +6,7 @@ export interface NarinfoFormat {
   /** Leaves out exactly this signature, which the caller adds. Others of its key stay. */
   readonly withoutSignature?: string | undefined;
   /**
-   * Facts of the NAR file. A FileHash or FileSize that contradicts them is left out or replaced.
+   * Facts of the NAR file. It leaves out or replaces a FileHash or FileSize that contradicts them.
    */
   readonly file?: { readonly hasHash: boolean; readonly fileSize?: number | undefined };
 }

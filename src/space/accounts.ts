@@ -76,7 +76,7 @@ export class Accounts {
     await this.observe();
   }
 
-  /** Runs `protect` in the background. An error is logged; the next call tries again. */
+  /** Runs `protect` in the background. It logs an error; the next call tries again. */
   refresh(): Promise<void> {
     this.#again = true;
     this.#refreshing ??= this.#refresh().finally(() => this.#refreshing = undefined);

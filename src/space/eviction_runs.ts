@@ -44,7 +44,7 @@ export class EvictionRuns {
     this.#outage = new OutageLog(deps.log, OUTAGES.evictionTarget);
   }
 
-  /** Evicts, and resolves to the outcome. Never throws: errors are logged. */
+  /** Evicts, and resolves to the outcome. Never throws: it logs errors. */
   run(run: Run): Promise<RunOutcome> {
     return this.#oneAtATime(async () => {
       const { evictor, nowMs, observe, log } = this.#deps;

@@ -10,7 +10,7 @@ export type RunEnd =
   /** The run was stopped, or the disk or the database failed. */
   | "cut short";
 
-/** The time after which a run is tried again: the error may be over. */
+/** The time after which larder tries a run again: the error may be over. */
 const TRY_AGAIN_MS = 5_000;
 
 export interface RunConditions {

@@ -7,7 +7,7 @@ export const FIRST_STEP_BYTES = 1 << 20;
 type GrowingSpace = Pick<Space, "reserve" | "grow" | "kept">;
 
 export interface FileSizes {
-  /** At least so many bytes are reserved first. */
+  /** The first step reserves at least so many bytes. */
   readonly firstBytes: number;
   /** The file has no more. */
   readonly limitBytes: number;

@@ -2,7 +2,7 @@ import { pause } from "../base/pause.ts";
 import type { LineSink } from "./logger.ts";
 import { TextBuffer } from "./text_buffer.ts";
 
-/** Limit of waiting text, about five thousand lines. Lines beyond it are dropped. */
+/** Limit of waiting text, about five thousand lines. The queue drops lines beyond it. */
 const WAITING_BYTES_MAX = 2 << 20;
 
 /** Lines of this time share a write, which costs the processor more than a line does. */

@@ -5,7 +5,7 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set([
   ...["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"],
 ]);
 
-/** Methods are untrusted: longer ones are cut. */
+/** Methods are untrusted: larder cuts longer ones. */
 const ORIGINAL_CHARS_MAX = 32;
 
 /** The attributes of a request's method. An unknown one has an attribute of its own. */

@@ -5,7 +5,7 @@ import { begunBy, endedBy, eventEndedBy, kindOf } from "./outages.ts";
 /** Limit of the list; the oldest problem leaves first. */
 const PROBLEMS_MAX = 50;
 
-/** Facts may be untrusted: longer ones are cut. */
+/** Facts may be untrusted: larder cuts longer ones. */
 const FACT_CHARS_MAX = 200;
 
 /**

@@ -112,7 +112,7 @@ export class PooledUpstream implements Disposable {
     if (this.#ended.signal.aborted) return;
     this.#monitor.note(reason, failures);
     this.#watch.noted(looksUp(this.health), error);
-    // Without requests only this finds out that it is back. A down one is probed anyway.
+    // Without requests only this finds out that it is back. A down one has its own probes.
     if (reason !== undefined) {
       this.#probeTimer ??= setTimeout(() => {
         this.#probeTimer = undefined;

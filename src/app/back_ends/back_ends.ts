@@ -34,13 +34,13 @@ export interface OpenBackEndsOptions {
    * it is none.
    */
   readonly member?: MemberId;
-  /** Follows each operation of S3. Default: none is followed. */
+  /** Follows each operation of S3. Default: it follows none. */
   readonly tracer?: Tracer | undefined;
 }
 
 /**
  * Makes a missing database. Throws a Failure that names an unusable one, an unusable bucket, or NAR
- * files of another database. A bucket that does not answer is claimed later.
+ * files of another database. The claim of a bucket that does not answer comes later.
  */
 export async function openBackEnds(
   places: StorePlaces,

@@ -55,7 +55,7 @@ export async function openNars(place: NarPlace, tracer?: Tracer): Promise<NarBac
  * not answer.
  */
 export async function checkNars(place: NarPlace): Promise<boolean> {
-  // Directories are made and checked with the others.
+  // The start makes and checks directories with the others.
   if (place.kind === "local") return true;
   const [{ openS3 }, { checkBucket }] = await Promise.all([s3Access(), bucketChecks()]);
   const s3 = openS3(place.s3);
@@ -67,7 +67,7 @@ export async function checkNars(place: NarPlace): Promise<boolean> {
 }
 
 // A local storage does not need the SDK, which takes 25 MB. A literal import takes 11 MB even where
-// it never runs, as Deno parses the SDK for its module graph. So these are loaded by name, and
+// it never runs, as Deno parses the SDK for its module graph. So larder loads these by name, and
 // scripts/compile.ts includes each.
 const S3_FOLDER = "../../storage/s3";
 

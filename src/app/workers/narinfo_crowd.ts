@@ -5,8 +5,8 @@ const NARINFOS_MIN = 2;
 const CROWDED_MS = 20;
 
 /**
- * Detects bursts of narinfo requests. A Worker takes those in a crowd, and their messages are
- * joined. A lone one costs more in a Worker than here, and its client waits longer.
+ * Detects bursts of narinfo requests. A Worker takes those in a crowd, many in one message. A lone
+ * one costs more in a Worker than here, and its client waits longer.
  */
 export class NarinfoCrowd {
   #count = 0;

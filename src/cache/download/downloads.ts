@@ -86,7 +86,7 @@ export class Downloads implements InFlight {
     return this.#inFlight.size;
   }
 
-  /** A file that another process left is verified from now on. */
+  /** The download in flight. Begins to verify a file that another process left. */
   find(narName: NarName): Download | undefined {
     const inFlight = this.#inFlight.get(narName);
     if (inFlight !== undefined) return inFlight;

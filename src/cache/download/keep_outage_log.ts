@@ -6,7 +6,7 @@ import { OUTAGES } from "../../telemetry/outages.ts";
 
 /**
  * The log of NAR files that this machine cannot keep. It says each reason once, until a file as
- * large as those that failed is kept. Every file is counted.
+ * large as those that failed is kept. It counts every file.
  */
 export class KeepOutageLog {
   readonly #disk;

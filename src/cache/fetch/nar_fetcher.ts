@@ -6,9 +6,9 @@ import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar/nar_n
 
 /** The facts of a NAR file before any source has answered. */
 export interface NarOrder {
-  /** The exact size; a response that announces another one is refused at once. */
+  /** The exact size; larder refuses a response that announces another one. */
   readonly fileSize?: number;
-  /** A larger file is refused. */
+  /** larder refuses a larger file. */
   readonly fileSizeMax: number;
   /** A hash identifies the bytes, so that any source can send the rest. */
   readonly anySource: boolean;

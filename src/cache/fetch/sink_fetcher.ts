@@ -65,7 +65,7 @@ export interface SourceRequest {
 }
 
 /**
- * One NAR file in flight, into one sink. Several sources may be requested at a time: the first to
+ * One NAR file in flight, into one sink. Several requests may run at a time: the first source to
  * answer writes, the others end as "outrun".
  */
 export class SinkFetch implements AsyncDisposable {

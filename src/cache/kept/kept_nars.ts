@@ -46,8 +46,8 @@ interface UnverifiedFile extends OpenKeptFile {
 }
 
 /**
- * Opens stored NAR files that are still the verified ones. A file whose seal differs from its row's
- * is hashed before its first byte is sent. Otherwise a client could resume behind wrong bytes.
+ * Opens stored NAR files that are still the verified ones. It hashes a file whose seal differs from
+ * its row's before larder sends the first byte. Otherwise a client could resume behind wrong bytes.
  */
 export class KeptNars {
   readonly #deps: KeptNarsDeps;
@@ -176,8 +176,8 @@ export class KeptNars {
 }
 
 /**
- * SHA-256 of a whole stored file, which is closed then. Requests are answered between its pieces:
- * each takes a quarter of a millisecond. Throws when it cannot be read.
+ * SHA-256 of a whole stored file, which it closes. larder answers requests between the pieces: each
+ * takes a quarter of a millisecond. Throws when it cannot be read.
  */
 async function contentHash(stored: StoredNar): Promise<Sha256> {
   return sha256FromDigest(await digestOf(stored.read(0, stored.fileSize)));

@@ -21,8 +21,8 @@ export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize"> {
 }
 
 /**
- * Writes intent, object and row in this order: recovery settles the remains of a crash. `first` is
- * written with the intent.
+ * Writes intent, object and row in this order: recovery settles the remains of a crash. It writes
+ * `first` with the intent.
  */
 export async function publishNar(
   deps: PublishNarDeps,

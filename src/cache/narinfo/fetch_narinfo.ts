@@ -43,8 +43,8 @@ export type FetchedNarinfo =
 
 /**
  * Requests a narinfo from the upstreams (except those in `except`) and keeps the best, with our URL
- * and our signature. It is written before it is served, since its NAR URL must be good for months.
- * A database that takes longer than half a second delays nothing.
+ * and our signature. It writes the narinfo before larder serves it, since its NAR URL must be good
+ * for months. A database that takes longer than half a second delays nothing.
  */
 export async function fetchNarinfo(
   deps: FetchNarinfoDeps,
@@ -55,8 +55,8 @@ export async function fetchNarinfo(
 }
 
 /**
- * The same for a prefetched narinfo. It is kept without a use, so eviction takes it before all
- * paths that a client has requested.
+ * The same for a prefetched narinfo. It has no use, so eviction takes it before all paths that a
+ * client has requested.
  */
 export async function prefetchNarinfo(
   deps: FetchNarinfoDeps,

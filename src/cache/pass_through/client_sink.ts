@@ -104,8 +104,8 @@ interface Held {
 }
 
 /**
- * The client of a pass-through, as a sink. The next piece is read when the client has taken the
- * last. A small file is collected, and can be replaced until the check result.
+ * The client of a pass-through, as a sink. It takes the next piece when the client has taken the
+ * last. It collects a small file, which another source may replace until the check result.
  */
 export class ClientSink implements NarSink {
   readonly order: NarOrder;

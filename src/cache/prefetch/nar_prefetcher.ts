@@ -27,7 +27,7 @@ export interface NarPrefetcherDeps {
   readonly pool: Pick<UpstreamPool, "isSpare" | "hasQueue">;
   /** True if a file of this size fits without eviction of recently used entries. */
   readonly hasRoom: (fileSize: number) => Promise<boolean>;
-  /** Larger files are not prefetched; 0: none is. */
+  /** larder prefetches no larger file; 0: none at all. */
   readonly fileBytesMax: number;
   /** Called with each stored NAR that no client has joined. */
   readonly came: (narName: NarName) => void;

@@ -183,7 +183,7 @@ export class AttemptLog {
   }
 
   /**
-   * The file is not the announced one. Of several `contributors` the first is demoted, so that each
+   * The file is not the announced one. It demotes the first of several `contributors`, so that each
    * has its turn.
    */
   wrong(upstream: string, mismatch: Mismatch, contributors: readonly string[]): void {

@@ -242,7 +242,7 @@ export class NarAttempts {
     this.#target.refused(mismatch.reason);
     this.wrong(mismatch, upstream);
     if (mayGoOn) return this.#goOn("wrong file", tried);
-    // A client that has begun to read cannot be given another file.
+    // A client that has begun to read cannot take another file.
     this.#isOver = this.#target.isPromised;
     if (this.#isOver) return;
     this.#round++;

@@ -34,7 +34,7 @@ export interface NarCandidatesDeps {
 /**
  * The sources of a NAR file, best first. A member that downloads it comes before upstreams. Known
  * ones come in order of preference, then upstreams that turn out to have the same file, then
- * demoted ones. Silent upstreams are left out. Take the next source only when needed: finding one
+ * demoted ones. It leaves out silent upstreams. Take the next source only when needed: finding one
  * costs requests.
  */
 export async function* narCandidates(

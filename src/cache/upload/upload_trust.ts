@@ -5,7 +5,7 @@ import { TrustedKeys } from "../../nix/trusted_keys.ts";
 export interface UploadTrustSettings {
   /** Keys of which one must have signed each upload. */
   readonly uploadKeys: readonly PublicKey[];
-  /** True: without upload keys every upload is refused. */
+  /** True: without upload keys larder refuses every upload. */
   readonly requireSignature: boolean;
   /** True where an upload needs a token: its client is trusted. */
   readonly hasWriteToken: boolean;

@@ -58,8 +58,8 @@ function checkBefore(nar: NarRow, verification: PassThroughVerification): PassTh
 }
 
 /**
- * The unsigned file hash releases the client's bytes early. The NAR hash is checked beside it, to
- * detect an upstream that announced a false file hash.
+ * The unsigned file hash releases the client's bytes early. The check of the NAR hash runs beside
+ * it, to detect an upstream that announced a false file hash.
  */
 function checkBeside(
   nar: NarRow,

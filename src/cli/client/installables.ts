@@ -24,7 +24,7 @@ export function isInstallable(word: string): boolean {
   return word.includes("#");
 }
 
-/** The store paths of a flake's output. It is evaluated, and not built. */
+/** The store paths of a flake's output. Nix evaluates it, and builds nothing. */
 export async function evaluateInstallable(
   installable: string,
   nix: RunNix,

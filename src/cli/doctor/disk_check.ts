@@ -6,7 +6,7 @@ import { type Finding, findingsOn } from "./finding.ts";
 /** Below this share of bytes or inodes a disk is nearly full. */
 const SCARCE_SHARE = 0.05;
 
-/** Below these nothing is stored any more. */
+/** Below these larder stores nothing any more. */
 const FULL_BYTES = 64 << 20;
 const FULL_FILES = 1_000;
 

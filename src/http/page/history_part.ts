@@ -50,7 +50,7 @@ export function historyPart({ history, downloads, at }: Stats): Html {
   }</tr></thead><tbody>${rows(history, charts, names)}</tbody></table></div></details>`;
 }
 
-/** The newest row first; those without a larder are left out. */
+/** The newest row first; it leaves out those without a larder. */
 function rows({ slots }: HistoryStats, charts: readonly Chart[], names: readonly string[]) {
   return slots.map(({ figures }, index) =>
     figures !== null &&

@@ -23,7 +23,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * HTML from a template. All values are escaped, so text from outside stays text. Its name is not
+ * HTML from a template. It escapes all values, so text from outside stays text. Its name is not
  * `html`, because the formatter would move white space within the template.
  */
 export function markup(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {

@@ -11,7 +11,7 @@ const TONES: Readonly<Record<MemberStats["state"], Tone>> = {
   gone: "bad",
 };
 
-/** Further downloads of a member are counted, but not shown. */
+/** The page counts further downloads of a member, and does not show them. */
 const DOWNLOADS_SHOWN = 5;
 
 /** The larders of this storage: a section of its own, or nothing where there is only this one. */

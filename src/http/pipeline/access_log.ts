@@ -3,7 +3,7 @@ import type { Logger, LogLevel } from "../../telemetry/logger.ts";
 import { CHANGING_METHODS } from "../message/client_request.ts";
 import type { Route } from "../routes/router.ts";
 
-/** Paths are untrusted: longer ones are cut. */
+/** Paths are untrusted: the log cuts longer ones. */
 const PATH_CHARS_MAX = 200;
 
 /** The log level of a request: info for NARs and changes, else debug. */

@@ -11,7 +11,7 @@ export interface Refused {
   readonly route: { readonly name: string };
 }
 
-/** Hosts are untrusted: longer ones are cut. */
+/** Hosts are untrusted: the log cuts longer ones. */
 const HOST_CHARS_MAX = 100;
 
 /** Basic is all that Nix and browsers can send. */

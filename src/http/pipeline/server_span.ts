@@ -6,7 +6,7 @@ import { DEFAULT_PORTS, parseHost } from "../message/host.ts";
 import { pathOf } from "./path.ts";
 import type { Answered } from "./request_observer.ts";
 
-/** User agents are untrusted: longer ones are cut. */
+/** User agents are untrusted: the span cuts longer ones. */
 const USER_AGENT_CHARS_MAX = 200;
 
 /** The scheme of the listener. */

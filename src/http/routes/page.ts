@@ -52,8 +52,8 @@ export function pageRoute({ page, stats, search, publicKeys, usesTls }: PageRout
 const UNKNOWN_URL = "http://ADDRESS-OF-THIS-CACHE";
 
 /**
- * The URL that the client used for this cache, without a slash at its end. A malformed host is
- * never repeated: the headers are untrusted.
+ * The URL that the client used for this cache, without a slash at its end. The answer never repeats
+ * a malformed host: the headers are untrusted.
  */
 function ownUrl(headers: RequestHeaders, usesTls: boolean): string {
   const host = headers.get("host");

@@ -8,7 +8,7 @@ const FIRST_BYTES_MAX = 2 * 1024;
 
 /**
  * Connections whose client has sent nothing. Each costs one file handle and nothing more. Beyond
- * the limit the oldest is closed.
+ * the limit larder closes the oldest.
  */
 export class SilentClients {
   readonly #countMax: number;

@@ -29,7 +29,7 @@ import {
 import { judgedProblems } from "./shown_state.ts";
 import { verdictOf } from "./verdict.ts";
 
-/** Further downloads, uploads and sends are counted, but not listed. */
+/** larder counts further downloads, uploads and sends, and does not list them. */
 const TRANSFERS_MAX = 50;
 
 /** The running larder. */

@@ -31,7 +31,7 @@ export class MemberReports implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** Writes this member's report, and reads all. One at a time; failures are logged. */
+  /** Writes this member's report, and reads all. One at a time; it logs failures. */
   exchange(): Promise<void> {
     if (this.#isOver) return Promise.resolve();
     this.#running ??= this.#exchange().finally(() => this.#running = undefined);

@@ -27,7 +27,7 @@ export interface MemberDownload {
   readonly file_bytes: number | null;
 }
 
-/** Further downloads are counted, but not listed. */
+/** larder counts further downloads, and does not list them. */
 export const MEMBER_DOWNLOADS_MAX = 20;
 
 /** Characters of a text: host names and names of store paths are shorter. */

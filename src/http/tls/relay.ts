@@ -10,10 +10,11 @@ import { SilentClients } from "../server/silent_clients.ts";
 const SECOND_MS = 1_000;
 
 export interface RelayLimits extends RelayedTimes {
-  /** Limit of clients that have sent nothing; beyond it, the oldest is closed. */
+  /** Limit of clients that have sent nothing; beyond it, the relay closes the oldest. */
   readonly silentMax: number;
   /**
-   * Limit of clients whose inner connection is closed and that still read; the oldest is closed.
+   * Limit of clients whose inner connection is closed and that still read; beyond it, the relay
+   * closes the oldest.
    */
   readonly leavingMax: number;
 }
@@ -40,7 +41,10 @@ export interface RelayDeps {
   readonly nowMs: () => number;
   /** Called with the reason for each closed client, and each connection that failed. */
   readonly closed: (reason: RelayClosed) => void;
-  /** Called with each client that has an inner connection. Nothing is forwarded before `known`. */
+  /**
+   * Called with each client that has an inner connection. The relay forwards nothing before
+   * `known`.
+   */
   readonly connected: (link: Link, client: Deno.NetAddr) => void;
   /** Called when such a link is closed. */
   readonly disconnected: (link: Link) => void;

@@ -13,8 +13,8 @@ export type RelayOfLinks = Pick<
 const UNMATCHED_MS = 5_000;
 
 /**
- * Accepts the relay's connections, each after the relay has named its client. Connections of other
- * programs on this machine are never accepted.
+ * Accepts the relay's connections, each after the relay has named its client. It never accepts
+ * connections of other programs on this machine.
  */
 export class RelayedListener implements Incoming, Disposable {
   readonly #listener: Deno.TlsListener;

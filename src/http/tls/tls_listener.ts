@@ -52,7 +52,9 @@ export class TlsListener implements Disposable {
   #listener: RelayedListener;
   #used: Pair;
   readonly #outage;
-  /** The pair at the last check. Only an unchanged pair is used: it may be half written. */
+  /**
+   * The pair at the last check. It uses only an unchanged pair: a changed one may be half written.
+   */
   #seen: Pair | undefined;
 
   private constructor(deps: TlsListenerDeps, parts: ListenerParts) {

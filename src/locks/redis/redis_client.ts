@@ -7,7 +7,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 /** How long Redis may take to answer a command. A client waits for two at most. */
 const COMMAND_MAX_MS = 1_000;
 
-/** A connection that is silent for longer is replaced: the other machine may be gone. */
+/** larder replaces a connection that is silent for longer: the other machine may be gone. */
 const SILENCE_MAX_MS = 5_000;
 
 /** Longest pause between two attempts to connect. */

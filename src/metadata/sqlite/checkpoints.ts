@@ -14,8 +14,8 @@ const PASSES_MAX = 4;
 
 /**
  * Copies the write-ahead log into the database file in a Worker: two syncs and thousands of writes
- * would stop requests for 100 to 200 ms. The first checkpoint starts the Worker. After an error it
- * is retried some thousand rows later. If the log becomes long, SQLite copies it itself
+ * would stop requests for 100 to 200 ms. The first checkpoint starts the Worker. After an error the
+ * Worker tries again some thousand rows later. If the log becomes long, SQLite copies it itself
  * (`wal_autocheckpoint`).
  */
 export class Checkpoints implements AsyncDisposable {

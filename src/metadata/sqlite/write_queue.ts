@@ -16,7 +16,7 @@ interface QueuedChanges {
 /** How long another process may hold the lock before a write fails. */
 export const LOCKED_MAX_MS = 5_000;
 
-/** The wait is in the event loop, not in SQLite, so that requests are answered meanwhile. */
+/** The wait is in the event loop, not in SQLite, so that larder answers requests meanwhile. */
 export const LOCKED_RETRY_MS = 50;
 
 /** The pause after a long wait: each attempt stops the thread for 10 ms. */

@@ -20,8 +20,8 @@ export interface ExportQueueDeps<Item> {
 }
 
 /**
- * A queue of records for a collector that may be absent, slow or frozen. Adding never waits.
- * Records that do not fit, or do not arrive, are dropped and counted.
+ * A queue of records for a collector that may be absent, slow or frozen. Adding never waits. It
+ * drops and counts records that do not fit, or do not arrive.
  */
 export class ExportQueue<Item> {
   readonly #deps: ExportQueueDeps<Item>;

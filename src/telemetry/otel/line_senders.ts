@@ -24,7 +24,7 @@ const DECODER = new TextDecoder();
 
 /**
  * Writes OTLP's JSON between the lines of the log. Each line is one request with one span, log line
- * or metric. Long records are cut, long metrics split.
+ * or metric. It cuts long records, and splits long metrics.
  */
 export function lineSenders(sink: LineSink): Senders {
   const each = <Item>(

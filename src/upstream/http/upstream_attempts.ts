@@ -32,8 +32,8 @@ export class UpstreamAttempts {
   }
 
   /**
-   * Sends a request and returns the result of `use`, which gets the response. A broken connection
-   * or a busy upstream is retried within the header timeout. Throws NoAnswer without an answer, the
+   * Sends a request and returns the result of `use`, which gets the response. It retries a broken
+   * connection or a busy upstream within the header timeout. Throws NoAnswer without an answer, the
    * signal's reason, and the errors of `use`.
    */
   async run<Value>(

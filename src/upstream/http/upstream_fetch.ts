@@ -19,9 +19,9 @@ export class UpstreamFetch {
 
   /**
    * Sends a request and returns the result of `use`, which gets the response. `use` runs under the
-   * header timeout too: it reads a small document, and returns a NAR's body unread. A broken
-   * connection or a busy upstream is retried within that time. Throws NoAnswer without an answer,
-   * and the errors of `use`.
+   * header timeout too: it reads a small document, and returns a NAR's body unread. It retries a
+   * broken connection or a busy upstream within that time. Throws NoAnswer without an answer, and
+   * the errors of `use`.
    */
   async run<Value>(
     url: URL | string,

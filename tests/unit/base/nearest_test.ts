@@ -18,7 +18,7 @@ for (
     ["--CACHE_HOST_NAME", "--cache-hostname"],
   ] as const
 ) {
-  Deno.test(`suggestion: ${typed} is a slip for ${meant}`, () => {
+  Deno.test(`suggestion: ${typed} is a typo of ${meant}`, () => {
     assert.equal(nearest(typed, FLAGS), meant);
   });
 }

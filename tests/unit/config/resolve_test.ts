@@ -83,7 +83,7 @@ Deno.test("lists: a higher source replaces the list of a lower one", () => {
   assert.deepEqual(words({}), ["x"]);
 });
 
-Deno.test("lists: nothing but separators is a slip, not an empty list", () => {
+Deno.test("lists: nothing but separators is a mistake, not an empty list", () => {
   assert.deepEqual(problems({ args: ["--a-words="] }), [
     '--a-words: got "", expected some text',
   ]);
