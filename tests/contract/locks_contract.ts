@@ -79,6 +79,17 @@ export const locksClauses: Clauses<LocksScene> = {
     assert.equal(await one.tryAcquire("a", TTL_MS), undefined);
   },
 
+  "a lease whose lock another member frees is lost": async ({ one, other }) => {
+    // Redis tells at the next renewal, after a third of the time.
+    await using lease = await one.tryAcquire("a", 300);
+    const holder = await other.holderOf("a");
+    assert.ok(lease && holder);
+
+    await other.free("a", holder);
+
+    await eventually("the lease is lost", () => lease.lost.aborted);
+  },
+
   "a lease outlives its time while its holder lives": async ({ one, other }) => {
     const ttlMs = 150;
     await using lease = await one.tryAcquire("a", ttlMs);

@@ -1,9 +1,15 @@
 import type { Holder, HolderFacts, Lease, LockName, Locks } from "../locks.ts";
 
+/** A lock that is held, and the signal of its lease. */
+interface HeldLock {
+  readonly holder: Holder;
+  readonly lost: AbortController;
+}
+
 /** The locks of one process. A lease ends with its holder, so no time limits it. */
 export class LocalLocks implements Locks {
   readonly #holder: HolderFacts;
-  readonly #held = new Map<LockName, Holder>();
+  readonly #held = new Map<LockName, HeldLock>();
 
   constructor(holder: HolderFacts) {
     this.#holder = holder;
@@ -17,23 +23,31 @@ export class LocalLocks implements Locks {
     signal?.throwIfAborted();
     if (this.#held.has(name)) return undefined;
     const holder = { ...this.#holder, token: crypto.randomUUID() };
-    this.#held.set(name, holder);
+    const lost = new AbortController();
+    this.#held.set(name, { holder, lost });
     return {
-      // The lock of a living process is never lost.
-      lost: new AbortController().signal,
-      [Symbol.asyncDispose]: () => this.free(name, holder),
+      lost: lost.signal,
+      [Symbol.asyncDispose]: async () => void this.#take(name, holder),
     };
   }
 
   async holderOf(name: LockName): Promise<Holder | undefined> {
-    return this.#held.get(name);
+    return this.#held.get(name)?.holder;
   }
 
-  async free(name: LockName, { token }: Holder): Promise<void> {
-    if (this.#held.get(name)?.token === token) this.#held.delete(name);
+  async free(name: LockName, holder: Holder): Promise<void> {
+    this.#take(name, holder)?.lost.abort();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return Promise.resolve();
+  }
+
+  /** Removes the lock of this holder; `undefined` where it has none any more. */
+  #take(name: LockName, { token }: Holder): HeldLock | undefined {
+    const held = this.#held.get(name);
+    if (held?.holder.token !== token) return undefined;
+    this.#held.delete(name);
+    return held;
   }
 }
