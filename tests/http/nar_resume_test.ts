@@ -48,6 +48,20 @@ for (const dialect of ["nixos", "cachix", "attic", "harmonia", "nix-serve"] as c
   }
 }
 
+Deno.test("resume: after a break the same upstream sends the rest, and no other one", async () => {
+  await using breaking = await fakeUpstream({ ...stored, priority: 10 });
+  await using other = await fakeUpstream({ ...stored, priority: 20 });
+  breaking.breakNar(firstTimes(1, cutAfter(HALF)));
+  const { bytes } = await breaking.narFileOf(object);
+
+  const { answer, kept } = await fetched({ upstreams: [breaking, other] });
+
+  assert.ok(answer.complete && equal(answer.body, bytes));
+  assert.ok(kept);
+  assert.deepEqual(rangesAsked(breaking), [null, `bytes=${HALF}-`]);
+  assert.deepEqual(rangesAsked(other), []);
+});
+
 Deno.test("resume: another upstream that has the same file goes on where one died", async () => {
   await using dying = await fakeUpstream({ ...stored, priority: 10 });
   await using other = await fakeUpstream({ ...stored, priority: 20 });
