@@ -1,6 +1,7 @@
 import { WorkerClosures } from "../../src/app/workers/worker_closures.ts";
 import type { GraphFinder } from "../../src/metadata/graph_finder.ts";
 import type { ChangeWriter, PinFinder } from "../../src/metadata/metadata_store.ts";
+import { pause } from "../../src/base/pause.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { PinnedClosures } from "../../src/pins/pinned_closures.ts";
@@ -12,6 +13,9 @@ import { closureListerClauses, type ClosuresScene } from "./closure_lister_contr
 import { checkContract, type Harness } from "./contract.ts";
 
 const postgres = PostgresServer.start();
+
+/** Longer than a slice of time, between which a count may end. */
+const ROWS_MS = 5;
 
 type Store = ChangeWriter & GraphFinder & PinFinder & AsyncDisposable;
 
@@ -42,6 +46,7 @@ function onThisThread(store: Store): ClosuresScene & AsyncDisposable {
     narinfoBodies: store.narinfoBodies.bind(store),
     async graphRows(hashes: Parameters<GraphFinder["graphRows"]>[0]) {
       if (isSpoilt) throw new Error("the database is away");
+      await pause(ROWS_MS);
       return await store.graphRows(hashes);
     },
   };
