@@ -1,21 +1,20 @@
 import assert from "node:assert/strict";
 import { reportUsage, usageReport, usageReportText } from "../../../src/app/usage_report.ts";
+import { pause } from "../../../src/base/pause.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
+import { createLogger, SILENT } from "../../../src/telemetry/logger.ts";
 import { inputsOf } from "../../support/config_inputs.ts";
 
-const log = createLogger("error", { write() {} });
 const DOCS = new URL("../../../docs/observability.md", import.meta.url).pathname;
-const EVERY_MS = 5;
 
 function settingsOf(...args: readonly string[]) {
   return resolveSettings(inputsOf({ args, hostname: "my-build-host" })).settings;
 }
 
-/** The first report that a receiver gets, or "nothing" when none came for a while. */
-async function reported(...args: readonly string[]): Promise<string> {
+/** A receiver of reports; `arrived`: its first one. */
+function openReceiver() {
   const arrived = Promise.withResolvers<string>();
-  await using server = Deno.serve(
+  const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
     async (one) => {
       const { host: _, ...headers } = Object.fromEntries(one.headers);
@@ -23,22 +22,31 @@ async function reported(...args: readonly string[]): Promise<string> {
       return new Response();
     },
   );
-  const url = `--analytics-reporting-url=http://127.0.0.1:${server.addr.port}`;
-  using _usage = reportUsage(settingsOf(url, ...args), log, EVERY_MS);
-  const timer = setTimeout(() => arrived.resolve("nothing"), 40 * EVERY_MS);
-  const text = await arrived.promise;
-  clearTimeout(timer);
-  return text;
+  return {
+    flag: `--analytics-reporting-url=http://127.0.0.1:${server.addr.port}`,
+    arrived: arrived.promise,
+    [Symbol.asyncDispose]: () => server.shutdown(),
+  };
 }
 
 Deno.test("analytics: nothing is sent by default", async () => {
-  assert.equal(await reported(), "nothing");
+  await using receiver = openReceiver();
+  using _usage = reportUsage(settingsOf(receiver.flag), SILENT, 5);
+  assert.equal(await Promise.race([receiver.arrived, pause(200)]), undefined);
 });
 
 Deno.test("analytics: the sent report is the one that --show prints, without names", async () => {
+  await using receiver = openReceiver();
   const secret = "--cache-upstream-url=https://me:pa55@cache.example.org";
-  const sent = await reported("--analytics-reporting-enabled", secret);
-  const settings = settingsOf("--analytics-reporting-enabled", secret);
+  const settings = settingsOf("--analytics-reporting-enabled", secret, receiver.flag);
+  const answered = Promise.withResolvers<void>();
+  const log = createLogger("debug", {
+    write: (line) => void (/usage report sent/.test(line) && answered.resolve()),
+  });
+  const usage = reportUsage(settings, log, 200);
+  const sent = await receiver.arrived;
+  usage[Symbol.dispose]();
+  await answered.promise;
   assert.equal(sent.slice(sent.indexOf("\n") + 1), usageReportText(settings));
   for (const word of ["my-build-host", "example", "pa55", "me:"]) {
     assert.ok(!sent.includes(word), word);
