@@ -7,6 +7,9 @@ import { eventually } from "./eventually.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { makeStoreObject } from "./store_object.ts";
 
+/** No answer is late here, however busy the machine is. */
+const LONG_TIMEOUT_MS = 60_000;
+
 const { storePathHash } = makeStoreObject({ name: "nobody-has-it" });
 
 export interface WorkerParts {
@@ -19,9 +22,8 @@ export function settingsOf({ url }: FakeUpstream): HttpUpstreamSettings {
   return {
     url,
     authorization: "Basic s3cret",
-    dialTimeoutMs: 5_000,
-    headerTimeoutMs: 5_000,
-    idleTimeoutMs: 5_000,
+    ...{ dialTimeoutMs: LONG_TIMEOUT_MS, headerTimeoutMs: LONG_TIMEOUT_MS },
+    idleTimeoutMs: LONG_TIMEOUT_MS,
     userAgent: "larder-test",
   };
 }
