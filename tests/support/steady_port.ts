@@ -1,18 +1,17 @@
 import { inTurn } from "./in_turn.ts";
+import { ownPort } from "./own_ports.ts";
 
-// Below the ports that the system hands out by itself (32768 and up). While the listener is
-// closed, no other process gets this port, and a client that tries it cannot reach itself.
-const LOWEST_PORT = 20_000;
-const PORTS = 12_000;
 const TRIES_MAX = 200;
 const RETRY_MS = 10;
 
-/** Listens on a port of 127.0.0.1 that can be closed and, later, listened on again. */
+/**
+ * Listens on a port of 127.0.0.1 that can be closed and, later, listened on again. While it is
+ * closed, no other process gets it, and a client that tries it cannot reach itself.
+ */
 export function listenOnSteadyPort(): Deno.TcpListener {
-  const start = Math.floor(Math.random() * PORTS);
   for (let tried = 0; tried < TRIES_MAX; tried++) {
     try {
-      return Deno.listen({ hostname: "127.0.0.1", port: LOWEST_PORT + (start + tried) % PORTS });
+      return Deno.listen({ hostname: "127.0.0.1", port: ownPort() });
     } catch (error) {
       if (!(error instanceof Deno.errors.AddrInUse)) throw error;
     }
