@@ -31,16 +31,13 @@ async function sceneOf(open: Opener): Promise<FetcherScene & AsyncDisposable> {
   const path = `${opened.use(tempFolder()).path}/file`;
   Deno.writeTextFileSync(path, "");
   const upstream = opened.use(await fakeUpstream({ objects: [OBJECT], stored: true }));
-  const fetcher = open(opened, {
-    url: upstream.url,
-    dialTimeoutMs: 10_000,
-    // No request of a clause ends by it.
-    headerTimeoutMs: 120_000,
-    idleTimeoutMs: 1_000,
-    userAgent: "larder-test",
-  });
+  // No request of a clause ends by these.
+  const times = { dialTimeoutMs: 120_000, headerTimeoutMs: 120_000, idleTimeoutMs: 120_000 };
+  const settings = { url: upstream.url, ...times, userAgent: "larder-test" };
   return {
-    ...{ fetcher, upstream, path },
+    fetcher: open(opened, settings),
+    quick: open(opened, { ...settings, idleTimeoutMs: 1_000 }),
+    ...{ upstream, path },
     location: await upstream.narUrlOf(OBJECT),
     file: (await upstream.narFileOf(OBJECT)).bytes,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
