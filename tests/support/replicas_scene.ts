@@ -8,6 +8,7 @@ import { Replicas, type ReplicasOptions } from "./replicas.ts";
 import { runLarder } from "./run_larder.ts";
 import { storageWords } from "./shared_servers.ts";
 import { makeStoreObject } from "./store_object.ts";
+import { TooSlow } from "./timed_test.ts";
 
 /** Token of the clients, for replicas that want one. */
 export const TOKEN = "a-token-of-some-length";
@@ -20,6 +21,7 @@ const HEADERS = { authorization: `Bearer ${TOKEN}` };
 export class ReplicasScene implements AsyncDisposable {
   readonly gate = new Gate();
   readonly #opened = new AsyncDisposableStack();
+  readonly #clients: BodyReader[] = [];
 
   private constructor(
     readonly upstream: FakeUpstream,
@@ -56,8 +58,9 @@ export class ReplicasScene implements AsyncDisposable {
     const response = await fetch(url + this.path, { headers: HEADERS });
     assert.equal(response.status, 200);
     const client = new BodyReader(response);
+    this.#clients.push(client);
     const first = await within(client.atLeast(this.bytes.length / 3), ANSWER_MAX_MS);
-    assert.ok(first, "the first bytes come");
+    if (!first) throw new TooSlow(`the first bytes took over ${ANSWER_MAX_MS} ms`);
     return client;
   }
 
@@ -70,9 +73,11 @@ export class ReplicasScene implements AsyncDisposable {
     assert.equal(status, 0, out + err);
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
+  /** The clients leave first: some may still wait for bytes. */
+  async [Symbol.asyncDispose](): Promise<void> {
     this.gate.open();
-    return this.#opened.disposeAsync();
+    for (const client of this.#clients) await client.leave();
+    await this.#opened.disposeAsync();
   }
 }
 
@@ -111,6 +116,10 @@ class BodyReader {
   async all(): Promise<Bytes> {
     while (await this.#more());
     return new Uint8Array(await new Blob(this.#pieces).arrayBuffer());
+  }
+
+  async leave(): Promise<void> {
+    await this.#reader.cancel().catch(() => undefined);
   }
 
   async #more(): Promise<boolean> {
