@@ -1,5 +1,6 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { DirectStream } from "../../base/direct_stream.ts";
+import { within } from "../../base/deadline.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
@@ -145,13 +146,15 @@ export class Download {
    * can still be replaced by another upstream's. No client gets its last byte later for that.
    */
   async settledIfSmall(fileSize = Infinity): Promise<void> {
-    if (fileSize > WHOLE_BYTES_MAX) return;
-    const untilMs = performance.now() + WHOLE_WAIT_MS;
-    while (!this.released && this.#state.state !== "failed") {
-      const leftMs = untilMs - performance.now();
-      if (leftMs <= 0) return;
-      await this.#changed.notified(leftMs);
-    }
+    if (fileSize > WHOLE_BYTES_MAX || this.#isSettled) return;
+    const settled = async () => {
+      while (!this.#isSettled) await this.#changed.notified();
+    };
+    await within(settled(), WHOLE_WAIT_MS);
+  }
+
+  get #isSettled(): boolean {
+    return this.released || this.#state.state === "failed";
   }
 
   /** Resolves when the file is kept, or the download has failed. */

@@ -56,6 +56,16 @@ Deno.test("download: before the check result all but the last byte is given", as
   assert.equal((await reader.read()).done, true);
 });
 
+Deno.test("download: a standstill here does not end the wait for a small file", async () => {
+  using folder = tempFolder();
+  const download = received(folder.path);
+  using _use = download.file.use();
+  const released = download.settledIfSmall(TEXT.length).then(() => download.released);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_100);
+  setTimeout(() => download.advance({ type: "end", fileSize: TEXT.length, released: true }), 0);
+  assert.equal(await released, true);
+});
+
 Deno.test("download: readers of a verified file outlive the failure to store it", async () => {
   using folder = tempFolder();
   const download = received(folder.path);
