@@ -15,6 +15,9 @@ import { chain, makeStoreObject } from "../support/store_object.ts";
 const KIB = 1024;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
+const TIMEOUT_MS = 3_000;
+/** More than half of the timeout, and far from its end on a busy machine. */
+const SLOW_MS = 1_800;
 
 for (const code of [429, 503]) {
   Deno.test(`prefetch: nothing from an upstream that answered ${code} of late`, async () => {
@@ -78,9 +81,9 @@ for (const code of [429, 503]) {
 Deno.test("prefetch: no further NAR while NARs take over half the timeout", async () => {
   const objects = fan(60);
   await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: 600 });
+  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: TIMEOUT_MS });
   upstream.breakNar(async (answer) => {
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
     return answer;
   });
   for (const { storePathHash } of objects) await cache.narinfo(storePathHash);
@@ -109,9 +112,9 @@ Deno.test("prefetch: nothing from an upstream that takes over half its timeout",
   const top = objects.at(-1);
   assert.ok(top);
   await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: 600 });
+  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: TIMEOUT_MS });
   upstream.breakNarinfo(async (answer) => {
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
     return answer;
   });
   assert.equal((await cache.get(`/${top.storePathHash}.narinfo`)).status, 200);
