@@ -40,6 +40,27 @@ Deno.test("nar: 50 clients of a cold one are one request, all get its bytes", as
   assert.deepEqual(sources, [...Array(CLIENTS - 1).fill("JOINED"), "MISS"]);
 });
 
+Deno.test("nar: each of 50 clients reads along, before the rest is here", async () => {
+  await using scene = await GatedNar.open(object);
+  const { gate, cache, upstream, server, path, bytes } = scene;
+  const half = Math.floor(bytes.length / 2);
+  gate.release(half);
+  const request = requestText("GET", path);
+  const stop = { stopAfterBodyBytes: half - 10 };
+
+  const parts = await Promise.all(
+    Array.from({ length: CLIENTS }, () => rawRequest(server.port, request, stop)),
+  );
+
+  for (const { status, body } of parts) {
+    assert.equal(status, 200);
+    assert.ok(body.length >= half - 10 && equal(body, bytes.subarray(0, body.length)));
+  }
+  assert.equal(upstream.count(/^\/nar\//), 1);
+  gate.open();
+  await cache.downloadsOver();
+});
+
 Deno.test("nar: the first client leaves at 10 %, the other 49 get every byte", async () => {
   await using scene = await GatedNar.open(object);
   const { gate, upstream, server, path, bytes } = scene;
