@@ -15,7 +15,7 @@ const FLAGS = {
     default: false,
     help: "Read and decompress every NAR file, and check its hashes",
   },
-  repair: { kind: boolean, default: false, help: "Mend the problems" },
+  repair: { kind: boolean, default: false, help: "Repair the problems" },
   adopt: {
     kind: boolean,
     default: false,
@@ -92,6 +92,6 @@ function reportOf({ files, bytes }: FsckProgress, problems: readonly FsckProblem
     ? "nothing is wrong"
     : `${counted(problems.length, "problem")}, ${mended} mended`;
   const done = `${counted(files, "NAR file")} (${formatBytes(bytes)}) as they should be`;
-  if (mended < problems.length) lines.push("Run it with --repair to mend the ones that it can.");
+  if (mended < problems.length) lines.push("Run it with --repair to repair the ones that it can.");
   return [...lines, `${done}; ${found}.`].map((line) => `${line}\n`).join("");
 }

@@ -32,7 +32,7 @@ export interface UpstreamLog {
 
 /**
  * Logs the start and the end of an outage. A missing key is logged once for good, since only the
- * operator can mend that.
+ * operator can correct that.
  */
 export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps): UpstreamLog {
   const outages = new Map<string, ReturnType<typeof outagesOfOne>>();

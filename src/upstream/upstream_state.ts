@@ -35,7 +35,7 @@ export function upstreamState(evidence: UpstreamEvidence, nowMs: number): Upstre
   const latest = last ?? (probed && { result: probed.reason, atMs: probed.atMs });
   // After a timeout or a refused connection, only an answer makes it up.
   const cause = UNUSABLE.find((one) => one === latest?.result);
-  // Only a key mends an upstream that is not trusted.
+  // Only a key helps an upstream that is not trusted.
   if (latest && cause && (cause === "untrusted" || isPresent(latest))) return cause;
   return lastNar?.result === "status" && isPresent(lastNar) ? "nars" : "up";
 }
