@@ -19,9 +19,6 @@ import { assertInTime, timedTest, TooSlow } from "../support/timed_test.ts";
 const object = makeStoreObject({ name: "big-1.0", size: 1_000_000 });
 const HASH = object.storePathHash;
 const HALF = 500_000;
-/** No answer is late here, and none is requested beside another, however busy the machine is. */
-const LONG_TIMEOUT_MS = 60_000;
-
 /** Half of the file comes. Then the upstream fails in one of these ways. */
 const ERRORS: Readonly<Record<string, Fault>> = {
   "cut": fileFault(cutAfter, HALF),
@@ -97,7 +94,7 @@ async function fetchedFrom(faults: readonly Fault[], limitBytes: number, idleTim
     upstream.breakNar(fault);
     upstreams.push(upstream);
   }
-  const options = { upstreams, timeoutMs: LONG_TIMEOUT_MS, idleTimeoutMs, limitBytes };
+  const options = { upstreams, idleTimeoutMs, limitBytes };
   const cache = stack.use(await TestCache.open(options));
   const path = await cache.narPath(HASH);
   const server = stack.use(cache.listen());

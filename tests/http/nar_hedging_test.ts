@@ -12,6 +12,8 @@ const forEver = new Promise<never>(() => {});
 
 const TIMEOUT_MS = 1_500;
 const THIRD_MS = TIMEOUT_MS / 3;
+/** A third of it is more than an answer takes here, however busy the machine is. */
+const LONG_TIMEOUT_MS = 60_000;
 /** The most by which a test may take longer than it must, on a busy machine. */
 const SLACK_MS = 450;
 
@@ -31,10 +33,9 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
     assert.equal(ended[0], "left");
   });
 
-  timedTest(`hedging: ${way}, no other gets a request if the first answers in time`, async () => {
-    const late = slowly(THIRD_MS / 3);
-    const { answer, counts, tookMs } = await requested([late, undefined, undefined]);
-    assertInTime(tookMs, THIRD_MS, "its answer");
+  Deno.test(`hedging: ${way}, no other gets a request if the first answers in time`, async () => {
+    const faults = [slowly(2 * THIRD_MS), undefined, undefined];
+    const { answer, counts } = await request(faults, { limitBytes, timeoutMs: LONG_TIMEOUT_MS });
     assert.equal(answer, "whole");
     assert.deepEqual(counts, [1, 0, 0]);
   });
@@ -86,12 +87,13 @@ timedTest("hedging: HEAD asks the next upstream when the first is late, too", as
 interface RequestOptions {
   readonly limitBytes?: number;
   readonly method?: "GET" | "HEAD";
+  readonly timeoutMs?: number;
 }
 
 /** Asks for the NAR where each upstream in order of preference has its fault. */
 async function request(
   faults: readonly (Fault | undefined)[],
-  { limitBytes = Infinity, method = "GET" }: RequestOptions,
+  { limitBytes = Infinity, method = "GET", timeoutMs = TIMEOUT_MS }: RequestOptions,
 ) {
   await using stack = new AsyncDisposableStack();
   const upstreams: FakeUpstream[] = [];
@@ -101,7 +103,7 @@ async function request(
     if (fault !== undefined) upstream.breakNar(fault);
     upstreams.push(upstream);
   }
-  const options = { upstreams, timeoutMs: TIMEOUT_MS, limitBytes };
+  const options = { upstreams, timeoutMs, limitBytes };
   const cache = stack.use(await TestCache.open(options));
   const path = await cache.narPath(HASH);
   const startedAtMs = performance.now();

@@ -16,9 +16,6 @@ const small = makeStoreObject({ name: "small-1.0", size: 100_000 });
 const first = makeStoreObject({ name: "first-1.0" });
 const large = makeStoreObject({ name: "large-1.0", size: 3_000_000 });
 
-/** No answer is late here, and none is requested beside another, however busy the machine is. */
-const LONG_TIMEOUT_MS = 60_000;
-
 /** A limit that leaves no room has the NAR passed through. */
 const WAYS = { "kept": Infinity, "passed through": 1_000 } as const;
 
@@ -110,8 +107,7 @@ async function requested(
     if (fault !== undefined) upstream.breakNar(fault, object);
     upstreams.push(upstream);
   }
-  const times = { timeoutMs: LONG_TIMEOUT_MS, idleTimeoutMs: 500 };
-  const cache = stack.use(await TestCache.open({ upstreams, limitBytes, ...times }));
+  const cache = stack.use(await TestCache.open({ upstreams, limitBytes, idleTimeoutMs: 500 }));
   await (await cache.get(await cache.narPath(first.storePathHash))).bytes();
   await cache.downloadsOver();
   const before = upstreams.map((upstream) => upstream.count(/\/nar\//));

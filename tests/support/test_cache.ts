@@ -27,6 +27,12 @@ import { tempFolder } from "./temp_folder.ts";
 import { TestListener } from "./test_listener.ts";
 import { TooSlow } from "./timed_test.ts";
 
+/**
+ * After a third of it larder requests a NAR from the next upstream, too. No answer here is so late,
+ * however busy the machine is.
+ */
+const LONG_TIMEOUT_MS = 30_000;
+
 /** The parts of an app without their groups. */
 type FlatParts =
   & Pick<AppParts, "nowMs">
@@ -41,7 +47,7 @@ export interface TestCacheOptions extends Partial<FlatParts> {
   readonly upstreamTrace?: UpstreamParts["trace"];
   /** In order of preference; their keys are trusted unless `trustedKeys` is given. */
   readonly upstreams: readonly (FakeUpstream | string)[];
-  /** Default 2,000. */
+  /** Default 30,000. */
   readonly timeoutMs?: number;
   /** The Authorization header for every upstream. */
   readonly authorization?: string;
@@ -90,7 +96,7 @@ export class TestCache implements AsyncDisposable {
     { metadata, narBackEnd }: TestStores,
     options: TestCacheOptions,
   ) {
-    const { upstreams, timeoutMs = 2_000, limits, priorities = [], ...more } = options;
+    const { upstreams, timeoutMs = LONG_TIMEOUT_MS, limits, priorities = [], ...more } = options;
     const { limitBytes = Infinity, authorization, idleTimeoutMs, ...others } = more;
     const { upstreamTrace, ...parts } = others;
     const { nars, graceMs } = narBackEnd;
