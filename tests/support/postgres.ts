@@ -95,20 +95,21 @@ export class PostgresServer {
 
   /** Its processes are paused: connections stay open, and nothing answers. */
   freeze(): void {
-    for (const pid of this.#processes()) Deno.kill(pid, "SIGSTOP");
+    const listener = this.#listener();
+    // It stops first. Then none is added, and one that ends stays as a zombie.
+    Deno.kill(listener, "SIGSTOP");
+    for (const pid of startedBy(listener)) Deno.kill(pid, "SIGSTOP");
   }
 
   wake(): void {
-    for (const pid of this.#processes()) Deno.kill(pid, "SIGCONT");
+    const listener = this.#listener();
+    for (const pid of startedBy(listener)) Deno.kill(pid, "SIGCONT");
+    Deno.kill(listener, "SIGCONT");
   }
 
-  /** The one that listens comes first, then those that it started. */
-  #processes(): readonly number[] {
-    const [first = ""] = Deno.readTextFileSync(`${this.#folder}/data/postmaster.pid`).split("\n");
-    // Deno itself reads no such file without all permissions.
-    const args = [`/proc/${first}/task/${first}/children`];
-    const started = new TextDecoder().decode(new Deno.Command("cat", { args }).outputSync().stdout);
-    return [first, ...started.split(" ")].flatMap((pid) => Number(pid) || []);
+  /** The process that listens, and starts all others. */
+  #listener(): number {
+    return Number.parseInt(Deno.readTextFileSync(`${this.#folder}/data/postmaster.pid`));
   }
 
   /** The URL of a new database without tables. */
@@ -142,6 +143,13 @@ export class PostgresServer {
   #control(action: "start" | "stop", args: readonly string[]): void {
     runPostgres("pg_ctl", [action, "-D", `${this.#folder}/data`, "-w", ...args]);
   }
+}
+
+function startedBy(pid: number): readonly number[] {
+  // Deno itself reads no such file without all permissions.
+  const args = [`/proc/${pid}/task/${pid}/children`];
+  const { stdout } = new Deno.Command("cat", { args }).outputSync();
+  return new TextDecoder().decode(stdout).split(" ").flatMap((one) => Number(one) || []);
 }
 
 /** The server does not run as root. */
