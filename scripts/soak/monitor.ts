@@ -1,3 +1,4 @@
+import { MARK_NAME } from "../../src/storage/storage_mark.ts";
 import { bytesBelow } from "../../tests/support/bytes_below.ts";
 import type { LarderProcess, LogLine } from "../../tests/support/larder_process.ts";
 
@@ -48,8 +49,7 @@ export class Monitor {
   #diskBytes(storage: string): number {
     let least = Infinity;
     for (let look = 0; look < DISK_LOOKS_MAX && least > this.#limitBytes; look++) {
-      const bytes = ["nar", "tmp"].map((folder) => bytesBelow(`${storage}/${folder}`));
-      least = Math.min(least, bytes.reduce((sum, one) => sum + one, 0));
+      least = Math.min(least, narBytes(storage));
     }
     return least;
   }
@@ -63,6 +63,12 @@ export class Monitor {
       this.errors.set(line.msg, known);
     }
   }
+}
+
+/** Of all NAR files, running downloads included. The mark in their folder is no NAR file. */
+function narBytes(storage: string): number {
+  const markBytes = bytesBelow(`${storage}/nar/${MARK_NAME}`);
+  return bytesBelow(`${storage}/nar`) - markBytes + bytesBelow(`${storage}/tmp`);
 }
 
 /** The target of each open handle. */
