@@ -66,7 +66,7 @@ Deno.test("SIGTERM and a drain delay: /readyz is 503 for new clients, then it en
 });
 
 Deno.test("a second signal ends the drain delay at once", async () => {
-  await using larder = await startLarder({ ...NO_UPSTREAM, "server-drain-delay": "1h" });
+  await using larder = await startLarder({ ...NO_UPSTREAM, "server-drain-delay": "1m" });
   larder.kill("SIGTERM");
   await larder.logged("server shutdown");
   assert.equal(await statusOf(larder.port, "/healthz"), 200);
