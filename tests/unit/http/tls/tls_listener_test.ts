@@ -94,12 +94,14 @@ for (
   })
 ) {
   tlsTest(`${what} and silence is closed, and logged; an idle client is not`, async () => {
-    await using scene = await Scene.open({ handshakeMs: 200 });
+    // The handshake of the idle client needs less, on a busy machine too.
+    await using scene = await Scene.open({ handshakeMs: 1_500 });
     using open = await scene.connect(scene.first);
     using silent = await Deno.connect(scene.listener.place);
     await silent.write(Uint8Array.from(bytes));
     assert.equal(await silent.read(new Uint8Array(100)), null);
-    assert.ok(scene.says("connections closed"));
+    // The relay's thread says so beside the end of the connection.
+    await eventually("it is logged", () => scene.says("connections closed"));
     assert.ok(await isAnswered(open));
   });
 }
@@ -161,13 +163,13 @@ tlsTest("an answer that takes its time reaches a client that has ended its side"
 });
 
 tlsTest("a refused body does not cost its client the answer", async () => {
-  await using scene = await Scene.open({ lingerMs: 200 });
+  await using scene = await Scene.open({ lingerMs: 1_500 });
   using connection = await scene.connect(scene.first);
   await writeText(connection, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 20000000\r\n\r\n");
   // Over a time that is longer than a silence may be.
   for (let count = 0; count < 20; count++) {
     await writeAll(connection, LARGE.subarray(0, 1_000_000));
-    await pause(20);
+    await pause(90);
   }
   assert.match(await firstLineOf(connection), /^HTTP\/1\.1 200 OK/);
 });
