@@ -121,7 +121,7 @@ Deno.test("documents: if the first upstream lacks or breaks one, the second has 
     await using one = await fakeUpstream({ documents: DOCUMENTS });
     one.breakDocument(fault);
     await using other = await fakeUpstream({ documents: DOCUMENTS });
-    await using cache = await TestCache.open({ upstreams: [one, other], timeoutMs: 300 });
+    await using cache = await TestCache.open({ upstreams: [one, other] });
     for (const path of PATHS) {
       const answer = await cache.get(path);
       assert.deepEqual([answer.status, await answer.text()], [200, DOCUMENTS[path]]);

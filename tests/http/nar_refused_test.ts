@@ -92,7 +92,7 @@ for (const limitBytes of [undefined, 1_000]) {
 
 Deno.test("nar: an upstream that fails before the first byte is 404", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 300 });
+  await using cache = await TestCache.open({ upstreams: [upstream], idleTimeoutMs: 300 });
   const path = await cache.narPath(HASH);
   for (const fault of [status(500), status(404), stallAfter(0)]) {
     upstream.breakNar(fault);

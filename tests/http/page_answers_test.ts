@@ -45,7 +45,7 @@ Deno.test("page: is it working? … one line says so, or what to do", async () =
 Deno.test("page: an upstream's 503 has its status in each row, and one remedy", async () => {
   await using upstream = await fakeUpstream({});
   upstream.onRequest = () => Promise.resolve(new Response("", { status: 503 }));
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 200 });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
   await cache.get(`/${object.storePathHash}.narinfo`);
   const { host } = new URL(upstream.url);
   const parts = [];

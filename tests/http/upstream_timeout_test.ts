@@ -56,7 +56,7 @@ Deno.test("timeout: a NAR body may take long as long as bytes keep coming", asyn
       stallAfter(bytes, new Promise((resume) => setTimeout(resume, bytes / 1_000))),
     );
   }
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 250 });
+  await using cache = await TestCache.open({ upstreams: [upstream], idleTimeoutMs: 250 });
   const body = await (await cache.get(await cache.narPath(object.storePathHash))).bytes();
   assert.equal(body.length, (await upstream.narFileOf(object)).bytes.length);
 });
