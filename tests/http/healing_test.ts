@@ -43,7 +43,7 @@ timedTest("health: a silent upstream costs nothing after its first failures", as
   never.resolve();
 });
 
-Deno.test("health: hits of another upstream do not hide that one is silent", async () => {
+timedTest("health: hits of another upstream do not hide that one is silent", async () => {
   await using good = await fakeUpstream({ objects, stored: true, priority: 10 });
   await using silent = await fakeUpstream({ priority: 50 });
   const never = Promise.withResolvers<void>();

@@ -5,7 +5,7 @@ import { status } from "../support/faults.ts";
 import { readStats } from "../support/stats_of.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { assertInTime, timedTest } from "../support/timed_test.ts";
+import { assertInTime, timedTest, TooSlow } from "../support/timed_test.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
 const others = Array.from({ length: 5 }, (_, seed) => makeStoreObject({ name: "other", seed }));
@@ -121,6 +121,8 @@ timedTest("health: an upstream silent with NARs alone is down, and comes back", 
   for (const path of paths) {
     const answer = await cache.get(path);
     await answer.body?.cancel();
+    // The timeout is short: an answer may come too late.
+    if (answer.status === 404) throw new TooSlow("the NAR is still 404");
     assert.equal(answer.status, 200);
   }
 });
