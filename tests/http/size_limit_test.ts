@@ -217,7 +217,7 @@ Deno.test("limit: a pinned closure stays, later paths included, until it is unpi
     assert.equal(answer.headers.get("x-cache"), "HIT");
     await answer.bytes();
   }
-  upstream.start();
+  await upstream.start();
   assert.equal((await cache.request("DELETE", `/pin/${root}.narinfo`)).status, 200);
   await pullAll(cache, upstream, others);
   await pullAll(cache, upstream, others.slice(0, 10));
