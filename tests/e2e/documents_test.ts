@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
-import { startLarder } from "../support/larder_process.ts";
+import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { NixClient, nixTest } from "../support/nix_client.ts";
 import { addObjects, storePathOf } from "../support/nix_store_objects.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -27,6 +27,7 @@ nixTest("logs and listings come through, and after a restart without the upstrea
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
     "cache-storage-local": storage.path,
+    ...LONG_TIMEOUTS,
   };
 
   for (const source of ["MISS", "HIT"]) {

@@ -21,8 +21,8 @@ const FIRST_COLD_MAX_MS = 8_000;
 const NEXT_COLD_MAX_MS = 3_000;
 const WARM_MAX_MS = 500;
 const TTL_MS = 60_000;
-/** A member that has not answered for so long is late, and an upstream is asked, too. */
-const LATE_MS = 1_000;
+/** The least silence of a member after which larder asks an upstream, too. */
+const LATE_MS = 5_000;
 
 /** The log messages of a larder about such a member. */
 const LATE: ReadonlySet<unknown> = new Set([

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
-import { startLarder } from "../support/larder_process.ts";
+import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { type CopyOptions, NixClient, type PullOptions } from "../support/nix_client.ts";
 import { addObjects, type NixObject } from "../support/nix_store_objects.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -25,6 +25,7 @@ export async function pullByEitherKey(
   await using larder = await startLarder({
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
+    ...LONG_TIMEOUTS,
   });
 
   await pull({ from: [larder.url], trust: [upstream.publicKey] });

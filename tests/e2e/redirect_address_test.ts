@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { HttpProxy } from "../support/http_proxy.ts";
-import { startLarder } from "../support/larder_process.ts";
+import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
@@ -27,6 +27,7 @@ Deno.test("redirect: a public upstream does not lead to this machine or its netw
     "cache-upstream-url": PUBLIC,
     "cache-upstream-public-key": inside.publicKey,
     "cache-negative-ttl": "0s",
+    ...LONG_TIMEOUTS,
   }, { HTTP_PROXY: proxy.url, NO_PROXY: "127.0.0.1,localhost" });
   for (const host of HOSTS) {
     upstream.onRequest = ({ path }) => {

@@ -17,6 +17,9 @@ const LEFT_MAX_MS = 12_000;
 /** The area and the name that `checkStorage` checks. */
 const MEMBERS = { area: "members", kept: "nar" } as const;
 
+/** A member that takes longer than a third of it is late. */
+const SHORT_TIMEOUT = { "cache-upstream-response-header-timeout": "3s" };
+
 let redis: RedisServer;
 
 Deno.test.beforeAll(async () => {
@@ -151,7 +154,7 @@ testUnless(
   redisMissing,
   "replicas: a holder that is late costs one more upstream request",
   async () => {
-    await using scene = await open({ count: 3 });
+    await using scene = await open({ count: 3, flags: SHORT_TIMEOUT });
     const one = await scene.client(0);
     const holder = scene.replicas.at(0);
     holder.kill("SIGSTOP");

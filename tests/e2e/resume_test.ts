@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
 import { eventually } from "../support/eventually.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
-import { startLarder } from "../support/larder_process.ts";
+import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { NixClient, nixTest } from "../support/nix_client.ts";
 import { addObjects } from "../support/nix_store_objects.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -22,6 +22,7 @@ nixTest("a Nix whose connection is cut halfway goes on where it was, kept or not
   await using larder = await startLarder({
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
+    ...LONG_TIMEOUTS,
   });
 
   for (let pull = 1; pull <= 2; pull++) {

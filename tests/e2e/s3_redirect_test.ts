@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { startLarder } from "../support/larder_process.ts";
+import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { NIX_UNAVAILABLE, NixClient } from "../support/nix_client.ts";
 import { addObjects, SHAPES } from "../support/nix_store_objects.ts";
 import { testUnless } from "../support/program.ts";
@@ -87,6 +87,7 @@ testUnless(S3_UNAVAILABLE || NIX_UNAVAILABLE, "redirect: a real nix pulls throug
     "cache-storage-s3-redirect": "true",
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
+    ...LONG_TIMEOUTS,
   });
   const pull = async () => {
     using client = new NixClient();

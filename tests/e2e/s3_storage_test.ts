@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
-import { startLarder } from "../support/larder_process.ts";
+import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { NIX_UNAVAILABLE, NixClient } from "../support/nix_client.ts";
 import { addObjects, type NixObject } from "../support/nix_store_objects.ts";
 import { testUnless } from "../support/program.ts";
@@ -35,6 +35,7 @@ testUnless(
       ...s3Flags(place),
       "cache-upstream-url": upstream.url,
       "cache-upstream-public-key": upstream.publicKey,
+      ...LONG_TIMEOUTS,
     };
     const pull = async (url: string) => {
       using client = new NixClient();

@@ -3,7 +3,12 @@ import { generateSecretKey } from "../../src/nix/signature.ts";
 import { composeServices, kubernetesPods, placedHere, startNginx } from "../support/deployment.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { freePort } from "../support/free_port.ts";
-import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
+import {
+  type LarderFlags,
+  type LarderProcess,
+  LONG_TIMEOUTS,
+  startLarder,
+} from "../support/larder_process.ts";
 import { PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
 import { programMissing, testUnless } from "../support/program.ts";
@@ -116,6 +121,7 @@ function flagsOf(upstream: FakeUpstream, port: number): LarderFlags {
     "server-addr": `127.0.0.1:${port}`,
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
+    ...LONG_TIMEOUTS,
   };
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
-import { startLarder } from "../support/larder_process.ts";
+import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { NixClient, type NixKey, nixTest } from "../support/nix_client.ts";
 import { addObjects, storePathOf } from "../support/nix_store_objects.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -14,6 +14,7 @@ nixTest(
     await using larder = await startLarder({
       "cache-upstream-url": [lower.url, upper.url],
       "cache-upstream-public-key": [lower.publicKey, upper.publicKey],
+      ...LONG_TIMEOUTS,
     });
     const ownKey = (await (await fetch(`${larder.url}/pubkey`)).text()).trim();
 
@@ -39,6 +40,7 @@ nixTest("paths that larder answers with 404 come from the client's next substitu
   await using larder = await startLarder({
     "cache-upstream-url": lower.url,
     "cache-upstream-public-key": lower.publicKey,
+    ...LONG_TIMEOUTS,
   });
   using client = new NixClient();
   const trust = [lower.publicKey, second.publicKey];
@@ -80,6 +82,7 @@ async function pullTrusting(larderTrusts: "upper" | "lower", complaint: RegExp):
   await using larder = await startLarder({
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": two[`${larderTrusts}Key`].publicKey,
+    ...LONG_TIMEOUTS,
   });
   using client = new NixClient();
   const from = { from: [larder.url], trust: [two.lowerKey.publicKey] };

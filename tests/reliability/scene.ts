@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Bytes } from "../../src/base/bytes.ts";
 import { eventually } from "../support/eventually.ts";
 import { FakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
-import { type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { type LarderProcess, LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { type RawAnswer, rawRequest, requestText } from "../support/raw_http.ts";
 import type { Keeping, Sight } from "../support/reliability_record.ts";
 import { processorWaitMs } from "../support/processor_wait.ts";
@@ -50,6 +50,7 @@ export class Scene implements AsyncDisposable {
         "cache-upstream-url": both.map(({ url }) => url),
         "cache-upstream-public-key": both.map(({ publicKey }) => publicKey),
         "prometheus-enabled": "true",
+        ...LONG_TIMEOUTS,
         "cache-upstream-body-idle-timeout": "700ms",
         ...flags,
       }),

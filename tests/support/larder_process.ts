@@ -7,6 +7,15 @@ import { tempFolder } from "./temp_folder.ts";
 /** By option name without dashes, e.g. `"cache-upstream-url"`; a list repeats the flag. */
 export type LarderFlags = Readonly<Record<string, string | readonly string[]>>;
 
+/**
+ * Timeouts for upstreams that answer. After a third of the second one larder asks an upstream
+ * beside another member, too. No answer is so late, however busy the machine is.
+ */
+export const LONG_TIMEOUTS: LarderFlags = {
+  "cache-upstream-dialer-timeout": "30s",
+  "cache-upstream-response-header-timeout": "30s",
+};
+
 /** One line of the log: level, time and message, then the facts. */
 export interface LogLine {
   readonly level: string;

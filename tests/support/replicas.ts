@@ -1,6 +1,11 @@
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { freePort } from "./free_port.ts";
-import { type LarderFlags, type LarderProcess, startLarder } from "./larder_process.ts";
+import {
+  type LarderFlags,
+  type LarderProcess,
+  LONG_TIMEOUTS,
+  startLarder,
+} from "./larder_process.ts";
 import type { RedisServer } from "./redis_server.ts";
 import { tempFolder } from "./temp_folder.ts";
 
@@ -17,7 +22,7 @@ export interface ReplicasOptions {
   readonly advertised?: (port: number, place: number) => number | undefined;
 }
 
-/** Larders on one storage. */
+/** Larders on one storage. Their upstreams may take their time. */
 export class Replicas implements AsyncDisposable {
   readonly #options: ReplicasOptions;
   readonly #opened = new AsyncDisposableStack();
@@ -59,6 +64,7 @@ export class Replicas implements AsyncDisposable {
       "cache-upstream-url": upstream.url,
       "cache-upstream-public-key": upstream.publicKey,
       "prometheus-enabled": "true",
+      ...LONG_TIMEOUTS,
       ...(redis === undefined ? {} : {
         "cache-redis-addrs": redis.address,
         "cache-lock-redis-key-prefix": this.#keyPrefix,
