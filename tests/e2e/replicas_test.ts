@@ -6,6 +6,7 @@ import { stallAfter } from "../support/faults.ts";
 import { testUnless } from "../support/program.ts";
 import { record } from "../support/reliability_record.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
+import { assertLocked } from "../support/replicas.ts";
 import { ReplicasScene, type ReplicasSceneOptions, TOKEN } from "../support/replicas_scene.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { TooSlow } from "../support/timed_test.ts";
@@ -42,6 +43,7 @@ testUnless(
 
     for (const client of [one, other, third]) assertSameBytes(await client.all(), scene.bytes);
 
+    assertLocked(scene.replicas.larders);
     assert.deepEqual([one.cache, other.cache, third.cache], ["MISS", "JOINED", "JOINED"]);
     assert.equal(scene.narRequests, 1);
     const { url } = scene.replicas.at(0);
@@ -58,6 +60,7 @@ testUnless(redisMissing, "replicas: a HEAD asks the replica that downloads", asy
 
   const answer = await fetch(url + scene.path, { method: "HEAD" });
 
+  assertLocked(scene.replicas.larders);
   assert.equal(answer.status, 200);
   assert.equal(answer.headers.get("content-length"), `${scene.bytes.length}`);
   assert.equal(answer.headers.get("x-cache"), "JOINED");
@@ -75,6 +78,7 @@ testUnless(
     const other = await scene.client(1);
     scene.gate.open();
     for (const client of [one, other]) assertSameBytes(await client.all(), scene.bytes);
+    assertLocked(scene.replicas.larders);
     assert.equal(scene.narRequests, 1);
   },
 );
@@ -101,6 +105,7 @@ testUnless(
     const downloadLocks = () => ownRedis.ask("KEYS", "*:download:*").trim();
     const one = await scene.client(0);
     const other = await scene.client(1);
+    assertLocked(scene.replicas.larders);
     assert.match(downloadLocks(), /:download:nar:/);
     const holder = scene.replicas.at(0);
     holder.kill("SIGTERM");
@@ -138,6 +143,7 @@ async function killedHolder(options: Omit<ReplicasSceneOptions, "redis">): Promi
 
   for (const other of others) assertSameBytes(await other.all(), scene.bytes);
 
+  assertLocked(replicas.larders);
   assert.equal(scene.narRequests, 2, "however many clients read it");
   // The dead holder's lock is in nobody's way.
   const late = await scene.client(1);
@@ -164,6 +170,7 @@ testUnless(
     scene.gate.open();
 
     for (const other of [...others, ...later]) assertSameBytes(await other.all(), scene.bytes);
+    assertLocked(scene.replicas.larders);
     assert.equal(scene.narRequests, 2, "however many clients ask meanwhile");
     holder.kill("SIGCONT");
     assertSameBytes(await one.all(), scene.bytes);
@@ -204,6 +211,7 @@ testUnless(redisMissing, "replicas: a paused holder is left, and harms nothing l
   const all = await within(Promise.all(others.map((other) => other.all())), LEFT_MAX_MS);
   if (!all) throw new TooSlow(`the rest from the next source took over ${LEFT_MAX_MS} ms`);
   for (const whole of all) assertSameBytes(whole, scene.bytes);
+  assertLocked(scene.replicas.larders);
   assert.equal(scene.narRequests, 2, "however many clients read it");
   const next = await scene.client(1);
   assertSameBytes(await next.all(), scene.bytes);
@@ -235,6 +243,7 @@ testUnless(redisMissing, "replicas: a cut between them does not show in the body
 
   for (const client of [one, other]) assertSameBytes(await client.all(), scene.bytes);
 
+  assertLocked(scene.replicas.larders);
   assert.equal(scene.narRequests, 2);
   await eventually("the other replica has asked through the proxy", () => (
     (proxy?.connectionCount ?? 0) > 0
