@@ -12,6 +12,7 @@ import { silenceMembers } from "../support/silenced_members.ts";
 import { accountsOf, filesBelow, narFilesIn } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
+import { timedTest, TooSlow } from "../support/timed_test.ts";
 
 interface Scene {
   readonly upstream: FakeUpstream;
@@ -67,9 +68,7 @@ const POINTS: Readonly<Record<string, Point>> = {
     object: SLOW_TO_VERIFY,
     async reach({ larder, client }) {
       await client.ask();
-      await eventually("all bytes are here", () => {
-        return spooled(larder).some((path) => path.endsWith(".received"));
-      });
+      await allBytesIn(larder);
     },
   },
   "with the file in its place, and its row or none": {
@@ -93,7 +92,7 @@ const POINTS: Readonly<Record<string, Point>> = {
 };
 
 for (const [name, point] of Object.entries(POINTS)) {
-  Deno.test(`killed ${name}: NARs served then are whole, the rest is fetched again`, () => {
+  timedTest(`killed ${name}: NARs served then are whole, the rest is fetched again`, () => {
     return killedAt(point);
   });
 }
@@ -119,6 +118,7 @@ async function killedAt(point: Point): Promise<void> {
     larder.kill("SIGKILL");
     await larder.ended;
     const inPlace = storedSizes(larder);
+    if (after === "verified") assertUnverified(larder);
     const isInPlace = after === "kept" || after === "either";
     assert.deepEqual(inPlace, isInPlace ? [fileSize] : [], "killed at that point");
     const { complete, bytes } = await client.rest();
@@ -148,7 +148,7 @@ async function killedAt(point: Point): Promise<void> {
 
   const askedBefore = upstream.count(NAR_REGEXP);
   upstream.mend();
-  upstream.start();
+  await upstream.start();
   const answer = await servedNar(larder.port, narinfo);
   assert.equal(answer.status, 200);
   if (status === 404) await larder.logged("nar cached successfully");
@@ -163,7 +163,7 @@ async function killedAt(point: Point): Promise<void> {
   record({ area: "machine", fault: `larder is killed (\`kill -9\`) ${point.told}`, saw, kept });
 }
 
-Deno.test("killed with all bytes before the check result: the next start has the NAR", async () => {
+timedTest("killed with all bytes before the check result: the next start has the NAR", async () => {
   using storage = tempFolder();
   const object = SLOW_TO_VERIFY();
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
@@ -177,11 +177,10 @@ Deno.test("killed with all bytes before the check result: the next start has the
     const { narPath } = await servedNarinfo(larder.port, object.storePathHash);
     await using client = await NarClient.open(larder.port, narPath);
     await client.ask();
-    await eventually("all bytes are here", () => {
-      return spooled(larder).some((path) => path.endsWith(".received"));
-    });
+    await allBytesIn(larder);
     larder.kill("SIGKILL");
     await larder.ended;
+    assertUnverified(larder);
   }
   await upstream.stop();
 
@@ -195,6 +194,19 @@ Deno.test("killed with all bytes before the check result: the next start has the
   assert.equal(again.headers.get("x-cache"), "HIT");
   assert.equal(upstream.count(NAR_REGEXP), 1);
 });
+
+/** Resolves when a larder has all bytes of a file, and no check result. */
+async function allBytesIn(larder: LarderProcess): Promise<void> {
+  await eventually("all bytes are here", () => {
+    assertUnverified(larder);
+    return spooled(larder).some((path) => path.endsWith(".received"));
+  });
+}
+
+/** Fails as too slow where larder has stored the file: the test missed the time before. */
+function assertUnverified(larder: LarderProcess): void {
+  if (storedSizes(larder).length > 0) throw new TooSlow("larder has verified the file by now");
+}
 
 /** The client has all that came but the last byte, which waits for the rest. */
 function partly(part: (fileSize: number) => number): Point {
