@@ -6,7 +6,7 @@ import { programMissing, testUnless } from "../support/program.ts";
 import { requestText } from "../support/raw_http.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
-import { assertInTime, bestOfThree } from "../support/timed_test.ts";
+import { assertInTime, bestOfThree, TooSlow } from "../support/timed_test.ts";
 
 const CROWD = 10_000;
 const IDLE_BYTES_MAX = 14 * 1024;
@@ -122,7 +122,8 @@ testUnless(
     const load = ["-t1", `-c${BUSY}`, "-d4s", "--timeout=30s", "--latency"];
     const output = said("wrk", ...load, `${larder.url}/healthz`);
     const [median = NaN, late = NaN] = [50, 99].map((part) => latencyMs(output, part));
-    assert.ok(late / median < LATE_TIMES_MAX, output);
+    // A pause of the machine makes some late, too, but not three times.
+    if (!(late / median < LATE_TIMES_MAX)) throw new TooSlow(`some wait for others: ${output}`);
   },
 );
 
