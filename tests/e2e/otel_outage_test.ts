@@ -5,7 +5,14 @@ import { FaultProxy } from "../support/fault_proxy.ts";
 import { freePort } from "../support/free_port.ts";
 import type { LarderProcess } from "../support/larder_process.ts";
 import { MuteReceiver } from "../support/mute_receiver.ts";
-import { droppedCounts, pull, SIGNALS, startOtelLarder, stop } from "../support/otel_larder.ts";
+import {
+  assertSent,
+  droppedCounts,
+  pull,
+  SIGNALS,
+  startOtelLarder,
+  stop,
+} from "../support/otel_larder.ts";
 import { Collector, COLLECTOR_UNAVAILABLE } from "../support/otelcol.ts";
 import { recordsOf, spansOf } from "../support/otlp.ts";
 import { testUnless } from "../support/program.ts";
@@ -87,7 +94,7 @@ testUnless(COLLECTOR_UNAVAILABLE, "otel: telemetry for a slow receiver is not lo
   slow.resume();
   await stop(larder);
   await collector.stop();
-  assert.ok(!larder.lines.some(({ msg }) => msg === "telemetry dropped"));
+  assertSent(larder);
   const spans = spansOf(collector.received("traces"));
   assert.ok(spans.some(({ facts }) => facts["larder.request_id"] === "build-7"));
   const messages = recordsOf(collector.received("logs")).map(({ msg }) => msg);
@@ -103,9 +110,8 @@ testUnless(
     await using upstream = await upstreamOf();
     await using flaky = new FaultProxy({ targetPort: Number(new URL(collector.url).port) });
     await using larder = await startOtelLarder(upstream, flaky.url, OFTEN);
-    const outages = () =>
-      larder.lines.filter(({ msg, signal }) => msg === "telemetry dropped" && signal === "metrics")
-        .length;
+    const dropped = () => larder.lines.filter(({ msg }) => msg === "telemetry dropped");
+    const outages = () => dropped().filter(({ signal }) => signal === "metrics").length;
     let arrived = 0;
     const metricsArrive = () => {
       const before = arrived;
@@ -127,9 +133,11 @@ testUnless(
       for (const _ of ["first", "second"]) await eventually("metrics arrive again", metricsArrive);
       if (outages() > said + 1) throw new TooSlow("an outage of the machine's own");
     }
+    const { length: droppedBefore } = dropped();
     await pull(larder, other, { "x-request-id": "build-8" });
     await stop(larder);
     await collector.stop();
+    if (dropped().length > droppedBefore) throw new TooSlow("an outage at the end");
     const spans = spansOf(collector.received("traces"));
     assert.ok(spans.some(({ facts }) => facts["larder.request_id"] === "build-8"));
   },

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { type LarderProcess, type LogLine, startLarder } from "./larder_process.ts";
 import type { StoreObject } from "./store_object.ts";
+import { TooSlow } from "./timed_test.ts";
 
 export const SIGNALS = ["traces", "metrics", "logs"] as const;
 
@@ -43,6 +44,12 @@ export async function stop(larder: LarderProcess): Promise<number> {
   larder.kill("SIGTERM");
   assert.equal((await larder.ended).code, 0);
   return performance.now() - startedAtMs;
+}
+
+/** Fails as too slow where larder has dropped telemetry: the receiver took over 2.5 s. */
+export function assertSent({ lines }: LarderProcess): void {
+  const dropped = lines.find(({ msg }) => msg === "telemetry dropped");
+  if (dropped !== undefined) throw new TooSlow(JSON.stringify(dropped));
 }
 
 /** How many records of each signal were dropped so far. */
