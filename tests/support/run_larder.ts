@@ -25,6 +25,14 @@ export interface Ran {
   readonly err: string;
 }
 
+/** A command of over five seconds has such lines: of an import, an export, or a closure. */
+const PROGRESS_REGEXP = /^(?:reading the other cache|[\d,]+(?:\/[\d,]+)? paths? {2}.*)\n/gm;
+
+/** Its standard error without the lines of its progress. */
+export function withoutProgress(err: string): string {
+  return err.replace(PROGRESS_REGEXP, "");
+}
+
 /** Runs `larder` with these words, without a process, in the folder `/home/ada`. */
 export async function runLarder(
   args: readonly string[],
