@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { TIERS } from "../../src/metadata/history_keeper.ts";
 import { eventually } from "../support/eventually.ts";
 import { pageTest, textOf } from "../support/shown_page.ts";
+import { TooSlow } from "../support/timed_test.ts";
 
 pageTest(
   "page: it refreshes itself, and sends requests to this cache alone",
@@ -33,7 +35,8 @@ pageTest(
   },
 );
 
-pageTest("page: a chart tells the values below the pointer, and another range", async ({ tab }) => {
+pageTest("page: a chart tells the values below the pointer, and another range", async (page) => {
+  const { tab, beganAtMs } = page;
   const choose = async (range: string) => {
     await tab.read(`document.getElementById("range-${range}").click()`);
     await eventually(`the charts are those of the ${range}`, async () => {
@@ -55,6 +58,8 @@ pageTest("page: a chart tells the values below the pointer, and another range", 
   assert.ok(await tab.read<number>(`${box}.width`) > 2);
   const right = `document.querySelector(".plot svg").getBoundingClientRect().right`;
   assert.ok(await tab.read<number>(`Math.abs(${box}.right - ${right})`) < 1, "it is the last one");
+  const columnOf = (atMs: number) => Math.floor(atMs / TIERS.day.stepMs);
+  if (columnOf(Date.now()) > columnOf(beganAtMs)) throw new TooSlow("a new column has begun");
   assert.match(await tab.read(detail), /^\d\d:\d\d: served 3\.8 MiB, fetched \d/);
   await over("h1");
   assert.equal(await tab.read(detail), before);

@@ -17,6 +17,8 @@ const LAID_OUT = `new Promise((laidOut) => {
 export interface ShownPage {
   readonly tab: Tab;
   readonly browser: Browser;
+  /** When the cache had not yet served anything, in ms since 1970. */
+  readonly beganAtMs: number;
   /** Of the cache, without a slash at its end. */
   readonly url: string;
   /** Lets the download that is shown go on to its end. */
@@ -45,6 +47,7 @@ async function withShownPage(check: (page: ShownPage) => Promise<void>): Promise
   });
   await using cache = await TestCache.open({ upstreams, members, limitBytes: 9_000_000 });
   await using server = cache.listen();
+  const beganAtMs = Date.now();
   const path = await cache.narPath(object.storePathHash);
   gate.release(1_000_000);
   const answer = await cache.get(path);
@@ -55,7 +58,7 @@ async function withShownPage(check: (page: ShownPage) => Promise<void>): Promise
   await tab.open(`${server.url}/`);
   await tab.read(LAID_OUT);
   try {
-    await check({ tab, browser, url: server.url, gate });
+    await check({ tab, browser, beganAtMs, url: server.url, gate });
   } finally {
     gate.open();
     await answer.bytes();
