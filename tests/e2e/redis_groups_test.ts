@@ -70,8 +70,7 @@ for (const { name, unavailable, open, flags } of KINDS) {
       ...flags,
     });
     const cold = objects.values();
-    await pull(larder, cold);
-    await eventually("both locks were acquired", async () => await acquired(larder) === 2);
+    await bothLocksAcquired(larder, cold);
 
     group.master.freeze();
     await within(FIRST_COLD_MAX_MS, "the first cold path", () => pull(larder, cold));
@@ -79,11 +78,16 @@ for (const { name, unavailable, open, flags } of KINDS) {
     // The others of a group replace it by themselves.
     if (group.isAlone) group.master.wake();
 
+    await bothLocksAcquired(larder, cold);
+  });
+}
+
+/** Pulls until one path has both of its locks: a group may answer late at first. */
+async function bothLocksAcquired(larder: LarderProcess, cold: Iterator<StoreObject>) {
+  await eventually("both locks of a path are acquired", async () => {
     const before = await acquired(larder);
-    await eventually("locks are acquired again", async () => {
-      await pull(larder, cold);
-      return await acquired(larder) >= before + 2;
-    });
+    await pull(larder, cold);
+    return await acquired(larder) >= before + 2;
   });
 }
 
