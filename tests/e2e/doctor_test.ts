@@ -69,6 +69,8 @@ Deno.test("doctor: a healthy larder that runs has nothing to mend", async () => 
   await using larder = await startLarder({ ...flags, "cache-admin-token": SECRET });
   const port = String(larder.port);
   await servedNar(larder.port, await servedNarinfo(larder.port, object.storePathHash));
+  // The client has its last byte before the file is stored.
+  await larder.logged("nar cached successfully");
   const key = (await (await fetch(`${larder.url}/pubkey`)).text()).trim();
   Deno.writeTextFileSync(
     `${nix.path}/nix.conf`,

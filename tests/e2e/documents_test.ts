@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
-import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
+import { type LogLine, LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { NixClient, nixTest } from "../support/nix_client.ts";
 import { addObjects, storePathOf } from "../support/nix_store_objects.ts";
+import { servedNarinfo } from "../support/served_nar.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
 const DRV = "/nix/store/n5glp21rsz314qssw9fbvfswgy3kc68f-hello-2.12.1.drv";
@@ -20,7 +21,8 @@ nixTest("logs and listings come through, and after a restart without the upstrea
   await maker.copyTo(folder.path, top, { compression: "xz", key, listings: true });
   Deno.mkdirSync(`${folder.path}/log`, { recursive: true });
   Deno.writeTextFileSync(`${folder.path}/log/${DRV.slice("/nix/store/".length)}`, LOG);
-  const listing = `${/[^/]{32}(?=-)/.exec(top)?.[0]}.ls`;
+  const hash = /[^/]{32}(?=-)/.exec(top)?.[0] ?? "";
+  const listing = `${hash}.ls`;
   const written = Deno.readTextFileSync(`${folder.path}/${listing}`);
   await using upstream = new DirectoryUpstream(folder.path, key.publicKey);
   const flags = {
@@ -41,7 +43,9 @@ nixTest("logs and listings come through, and after a restart without the upstrea
     const unbuilt = ["log", "--store", larder.url, storePathOf("unbuilt")];
     await assert.rejects(client.run("nix", unbuilt), { message: /log of .* is not available/ });
     // A kill may come before the database has the client's NAR.
-    if (source === "MISS") await larder.logged("nar cached successfully");
+    const { narPath } = await servedNarinfo(larder.port, hash);
+    const isOfClient = ({ nar }: LogLine) => narPath === `/nar/${nar}`;
+    if (source === "MISS") await larder.logged("nar cached successfully", isOfClient);
     await upstream.stop();
   }
 });

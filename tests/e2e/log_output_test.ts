@@ -11,9 +11,13 @@ const AS_JOURNAL = 'export JOURNAL_STREAM=$(stat -c %d:%i "$OUT")';
 
 /**
  * Lines that larder writes to standard output, in its first moments, with an upstream that is off.
- * `before`: a shell command.
+ * `before`: a shell command. `last`: words of the last lines, which come in any order.
  */
-async function firstLines(before: string, flags: readonly string[]): Promise<string> {
+async function firstLines(
+  before: string,
+  flags: readonly string[],
+  last: readonly string[],
+): Promise<string> {
   using folder = tempFolder();
   const out = `${folder.path}/out`;
   Deno.writeTextFileSync(out, "");
@@ -30,7 +34,8 @@ async function firstLines(before: string, flags: readonly string[]): Promise<str
   }).spawn();
   try {
     await eventually("the upstream is looked at", () => {
-      return Deno.readTextFileSync(out).includes("does not answer");
+      const text = Deno.readTextFileSync(out);
+      return last.every((words) => text.includes(words));
     });
   } finally {
     child.kill("SIGTERM");
@@ -40,7 +45,9 @@ async function firstLines(before: string, flags: readonly string[]): Promise<str
 }
 
 Deno.test("log: in the journal each line has its priority, and the rest is JSON", async () => {
-  const lines = (await firstLines(AS_JOURNAL, [])).trimEnd().split("\n");
+  const lines = (await firstLines(AS_JOURNAL, [], ["upstream does not answer"])).trimEnd().split(
+    "\n",
+  );
 
   const told = lines.map((line) => {
     const [, priority = "", json = ""] = /^(<\d>)?(.*)$/.exec(line) ?? [];
@@ -51,7 +58,8 @@ Deno.test("log: in the journal each line has its priority, and the rest is JSON"
 });
 
 Deno.test("log: lines for people show the address and the client's settings", async () => {
-  const text = await firstLines("JOURNAL_STREAM=1:2", ["--log-format=pretty"]);
+  const last = ["upstream does not answer", "✗ http://127.0.0.1:1 does not answer"];
+  const text = await firstLines("JOURNAL_STREAM=1:2", ["--log-format=pretty"], last);
 
   const url = /^larder \S+ listens at (http:\S+)$/m.exec(text)?.[1] ?? "";
   assert.match(text, new RegExp(`^    extra-substituters = ${url}$`, "m"));

@@ -50,6 +50,7 @@ async function pull({ flags = {}, sampled = true, tracestate }: Case): Promise<O
   await (await ask("HEAD", path, HEAD_TRACE)).bytes();
   const nar = await ask("GET", path, NAR_TRACE);
   assertSameBytes(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
+  await upstream.requested("/nix-cache-info");
   larder.kill("SIGTERM");
   await larder.ended;
   const sent = (pattern: RegExp, method: string) => traceparentOf(upstream, pattern, method);

@@ -26,7 +26,7 @@ Deno.test("upload: 50 push overlapping closures at once, and each is there whole
   const pushed = new Set(closures.flat());
   for (const { object } of pushed) await isServedWhole(larder, object);
   assert.equal(accountsOf(larder.storage).narinfos.size, pushed.size);
-  assertSettled(larder);
+  await settles(larder);
 });
 
 Deno.test("upload: ten push against a limit that holds two, never above it", async () => {
@@ -56,7 +56,7 @@ Deno.test("upload: ten push against a limit that holds two, never above it", asy
   for (const { object } of pushes) {
     if (narinfos.has(object.storePathHash)) await isServedWhole(larder, object);
   }
-  assertSettled(larder);
+  await settles(larder);
 });
 
 Deno.test("upload: evictions during pushes leave no path without its NAR", async () => {
@@ -83,7 +83,7 @@ Deno.test("upload: evictions during pushes leave no path without its NAR", async
   for (const { object } of layers.flat()) {
     if (narinfos.has(object.storePathHash)) await isServedWhole(larder, object);
   }
-  assertSettled(larder);
+  await settles(larder);
 });
 
 Deno.test("upload: killed during pushes, paths are whole or absent after each start", async () => {
@@ -112,7 +112,7 @@ Deno.test("upload: killed during pushes, paths are whole or absent after each st
     for (const { object } of all) {
       if (narinfos.has(object.storePathHash)) await isServedWhole(next, object);
     }
-    assertSettled(next);
+    await settles(next);
   }
   await using larder = await startLarder(flags);
   await pushLikeNix(larder.url, all, { token });
@@ -166,10 +166,10 @@ async function isServedWhole({ port }: LarderProcess, object: StoreObject): Prom
   assert.equal(status, 200, object.storePath);
 }
 
-/** Asserts that the counted bytes are those in the storage, and that no file is in flight. */
-function assertSettled({ storage }: LarderProcess): void {
-  const { countedBytes, pending } = accountsOf(storage);
-  assert.deepEqual(pending, []);
-  assert.equal(countedBytes, narBytesIn(storage));
-  assert.equal(filesBelow(`${storage}/tmp`).size, 0);
+/** Resolves once no file is in flight. Fails unless the counted bytes are those in the storage. */
+async function settles({ storage }: LarderProcess): Promise<void> {
+  await eventually("no file is in flight", () => {
+    return accountsOf(storage).pending.length === 0 && filesBelow(`${storage}/tmp`).size === 0;
+  });
+  assert.equal(accountsOf(storage).countedBytes, narBytesIn(storage));
 }

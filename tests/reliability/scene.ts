@@ -7,7 +7,7 @@ import { type RawAnswer, rawRequest, requestText } from "../support/raw_http.ts"
 import type { Keeping, Sight } from "../support/reliability_record.ts";
 import { processorWaitMs } from "../support/processor_wait.ts";
 import { checkNar, type ServedNarinfo, servedNarinfo } from "../support/served_nar.ts";
-import { filesBelow, narFilesIn, narNameIn, rowsOf } from "../support/storage_look.ts";
+import { accountsOf, filesBelow, narFilesIn, narNameIn, rowsOf } from "../support/storage_look.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import type { Row } from "./row.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
@@ -112,6 +112,9 @@ export class Scene implements AsyncDisposable {
   /** The state of the object in the storage, once no download is running. */
   async kept({ storePathHash }: StoreObject = this.object): Promise<Keeping> {
     await this.quiet();
+    await eventually("the replaced files are gone", () => {
+      return accountsOf(this.storage).pending.length === 0;
+    });
     const rows = rowsOf(this.storage);
     const files = narFilesIn(this.storage);
     const kept = rows("SELECT name, kept_size FROM nar WHERE kept_size IS NOT NULL");
