@@ -78,9 +78,10 @@ async function pullNar(from: LarderProcess, narinfo: Narinfo, name: string): Pro
   const bytes = await response.bytes();
   await checkNar(await servedNarinfo(from.port, narinfo.storePathHash), bytes);
   const kind = `${bytes.length} bytes of ${narinfo.compression}, file hash and NAR hash verified`;
-  const isCold = response.headers.get("x-cache") === "MISS";
-  if (isCold) await kept(from, narinfo);
-  say(`  ${cell(response)} nar     ${name}: ${kind}${isCold ? ", kept" : ""}`);
+  // A prefetch that is still running is JOINED: its client has the bytes before they are kept.
+  const isNew = response.headers.get("x-cache") !== "HIT";
+  if (isNew) await kept(from, narinfo);
+  say(`  ${cell(response)} nar     ${name}: ${kind}${isNew ? ", kept" : ""}`);
 }
 
 /** Resolves when larder has kept the NAR. */
