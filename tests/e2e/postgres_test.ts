@@ -150,6 +150,27 @@ testUnless(
 
 testUnless(
   postgresMissing,
+  "postgres: a path removed at one larder leaves the other's memory within two seconds",
+  async () => {
+    await using scene = await Scene.open();
+    const { larder, servers: { upstream } } = scene;
+    await using other = await scene.another({ "cache-allow-delete-verb": "true" });
+    const path = `/${WARM.storePathHash}.narinfo`;
+    for (const one of [other, larder, larder]) assert.equal(await statusOf(one, path), 200);
+    await upstream.stop();
+    assert.equal(await statusOf(larder, path), 200);
+
+    const removed = await fetch(other.url + path, { method: "DELETE" });
+    await removed.bytes();
+    assert.equal(removed.status, 200);
+    const removedAt = performance.now();
+    await eventually("it is gone", async () => await statusOf(larder, path) === 404);
+    assertInTime(performance.now() - removedAt, 2_000);
+  },
+);
+
+testUnless(
+  postgresMissing,
   "postgres: a second larder with a storage of its own does not start, and names the first",
   async () => {
     await using scene = await Scene.open();
@@ -177,6 +198,8 @@ async function restart(ending: Ending): Promise<void> {
     const narinfo = await servedNarinfo(larder.port, storePathHash);
     return (await servedNar(larder.port, narinfo)).status;
   });
+  // The start holds this thread: until larder misses the database, no request would have left.
+  await larder.logged("database does not answer");
   database.start();
 
   assert.deepEqual(await Promise.all(asked), [200, 200, 200]);
