@@ -1,3 +1,4 @@
+import { Deadline } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
@@ -76,10 +77,7 @@ export class HttpNarinfoSource implements NarinfoSource {
   async reach(signal: AbortSignal): Promise<boolean> {
     const { viaProxy = false, dialTimeoutMs } = this.#deps.settings;
     if (viaProxy) return true;
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), dialTimeoutMs);
-    const isReached = await dial(this.url, AbortSignal.any([signal, late.signal]));
-    clearTimeout(timer);
-    return isReached;
+    using limit = new Deadline(dialTimeoutMs);
+    return await dial(this.url, AbortSignal.any([signal, limit.signal]));
   }
 }

@@ -7,6 +7,7 @@ import { HttpNarinfoSource } from "../../../src/upstream/http/http_narinfo_sourc
 import type { NarinfoReading, NarinfoSource } from "../../../src/upstream/upstream.ts";
 import { UpstreamPool } from "../../../src/upstream/upstream_pool.ts";
 import { BlackHole } from "../../support/black_hole.ts";
+import { PlayedTime } from "../../support/played_time.ts";
 
 const HASH = "0".repeat(32) as StorePathHash;
 /** Longer than an upstream is waited for that takes no connection. */
@@ -61,6 +62,20 @@ Deno.test("reach: a listener is there, a closed port and a black hole are not", 
   assert.equal(await reach(url), false);
   assert.equal(await reach(hole.url), false);
   assert.equal(await reach(hole.url, AbortSignal.abort()), false);
+});
+
+Deno.test("reach: a standstill of this thread cuts no dial short", async () => {
+  using hole = await BlackHole.open();
+  using time = new PlayedTime();
+  const leaving = new AbortController();
+  let isOver = false;
+  const reaching = reach(hole.url, leaving.signal).finally(() => isOver = true);
+  time.standStill(60_000);
+  await time.advance(0);
+  await time.settled();
+  assert.equal(isOver, false);
+  leaving.abort();
+  assert.equal(await reaching, false);
 });
 
 Deno.test("reach: behind a proxy no upstream is dialled, all count as reachable", async () => {
