@@ -12,6 +12,7 @@ const DRAIN_MAX_MS = 20_000;
 const CLOSING_MAX_MS = 30_000;
 
 const STOP_SIGNALS = ["SIGTERM", "SIGINT"] as const;
+type StopSignal = typeof STOP_SIGNALS[number];
 
 /** The exit statuses by which shells report a fatal signal. */
 const KILLED_STATUS = { SIGTERM: 143, SIGINT: 130 } as const;
@@ -23,21 +24,9 @@ const KILLED_STATUS = { SIGTERM: 143, SIGINT: 130 } as const;
 const CTRL_C_ECHO_MS = 500;
 
 /** Resolves at the first stop signal. A second one ends the process at once. */
-export function stopSignal(): Promise<typeof STOP_SIGNALS[number]> {
-  const { promise, resolve } = Promise.withResolvers<typeof STOP_SIGNALS[number]>();
-  const hasTerminal = [Deno.stdin, Deno.stdout, Deno.stderr].some((one) => one.isTerminal());
-  let stoppedAtMs: number | undefined;
-  for (const signal of STOP_SIGNALS) {
-    Deno.addSignalListener(signal, () => {
-      if (stoppedAtMs === undefined) {
-        stoppedAtMs = performance.now();
-        return resolve(signal);
-      }
-      const sinceMs = performance.now() - stoppedAtMs;
-      if (hasTerminal && signal === "SIGINT" && sinceMs < CTRL_C_ECHO_MS) return;
-      Deno.exit(KILLED_STATUS[signal]);
-    });
-  }
+export function stopSignal(): Promise<StopSignal> {
+  const { promise, resolve } = Promise.withResolvers<StopSignal>();
+  onStopSignal(resolve);
   return promise;
 }
 
@@ -49,18 +38,28 @@ export interface StopWatch extends Disposable {
 /** The stop signals of a command that can end early and go on in its next run. */
 export function stopWatch(): StopWatch {
   const stopping = new AbortController();
-  const listeners = STOP_SIGNALS.map((name) => {
-    const stop = () => {
-      if (stopping.signal.aborted) Deno.exit(KILLED_STATUS[name]);
-      stopping.abort(new Error(`stopped by ${name}`));
+  const end = onStopSignal((name) => stopping.abort(new Error(`stopped by ${name}`)));
+  return { signal: stopping.signal, [Symbol.dispose]: end };
+}
+
+/** Calls `stop` at the first stop signal. Returns a function that ends this. */
+function onStopSignal(stop: (signal: StopSignal) => void): () => void {
+  const hasTerminal = [Deno.stdin, Deno.stdout, Deno.stderr].some((one) => one.isTerminal());
+  let stoppedAtMs: number | undefined;
+  const ends = STOP_SIGNALS.map((signal) => {
+    const listener = () => {
+      if (stoppedAtMs === undefined) {
+        stoppedAtMs = performance.now();
+        return stop(signal);
+      }
+      const sinceMs = performance.now() - stoppedAtMs;
+      if (hasTerminal && signal === "SIGINT" && sinceMs < CTRL_C_ECHO_MS) return;
+      Deno.exit(KILLED_STATUS[signal]);
     };
-    Deno.addSignalListener(name, stop);
-    return () => Deno.removeSignalListener(name, stop);
+    Deno.addSignalListener(signal, listener);
+    return () => Deno.removeSignalListener(signal, listener);
   });
-  return {
-    signal: stopping.signal,
-    [Symbol.dispose]: () => listeners.forEach((remove) => remove()),
-  };
+  return () => ends.forEach((end) => end());
 }
 
 export interface DrainParts {
