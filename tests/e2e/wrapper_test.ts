@@ -13,6 +13,7 @@ const CTRL_C = "\x03";
 const ENDED_AT_ONCE = 130;
 
 const START_REGEXP = /"msg":"server started".*"pid":(\d+)/;
+const STOP_REGEXP = /"msg":"server shutdown"/;
 
 wrapperTest(
   "wrapper: SIGTERM stops the server itself, which leaves nothing behind",
@@ -25,12 +26,16 @@ wrapperTest(
 );
 
 wrapperTest("wrapper: one Ctrl-C in a terminal stops it with 0", lacking("script"), async () => {
-  await using served = await serve(({ args = [], ...others }) => {
+  const inTerminal = ({ args = [], ...others }: Deno.CommandOptions) => {
     const words = [`${ROOT}/scripts/deno`, ...args].map((word) => `'${word}'`).join(" ");
-    const inTerminal = ["--quiet", "--return", "--command", `exec ${words}`, "/dev/null"];
-    return new Deno.Command("script", { args: inTerminal, ...others });
-  });
+    const script = ["--quiet", "--return", "--command", `exec ${words}`, "/dev/null"];
+    return new Deno.Command("script", { args: script, ...others });
+  };
+  // It still runs when the second signal comes, which `deno task` or npm may forward.
+  await using served = await serve(inTerminal, ["--server-drain-delay=2s"]);
   await served.type(CTRL_C);
+  await served.says(STOP_REGEXP);
+  Deno.kill(served.pid, "SIGINT");
   await served.hasStopped("SIGINT");
 });
 
@@ -59,20 +64,27 @@ function lacking(program: "deno" | "script"): string {
 
 interface Served extends AsyncDisposable {
   readonly child: Deno.ChildProcess;
+  /** Of the server itself. */
+  readonly pid: number;
   type(text: string): Promise<void>;
+  /** Resolves when its log has such a line. */
+  says(line: RegExp): Promise<void>;
   /** Fails unless it ends by itself, with 0 and all its files closed. */
   hasStopped(signal: Deno.Signal): Promise<void>;
 }
 
 /** Resolves when `scripts/deno task serve`, run as `command` says, has started the server. */
-async function serve(command: (words: Deno.CommandOptions) => Deno.Command): Promise<Served> {
+async function serve(
+  command: (words: Deno.CommandOptions) => Deno.Command,
+  flags: readonly string[] = [],
+): Promise<Served> {
   await using resources = new AsyncDisposableStack();
   const storage = resources.use(tempFolder()).path;
   const child = command({
     // In a terminal it would write for people.
     args: [
       ...["task", "serve", "--log-format=json", "--server-addr=127.0.0.1:0"],
-      `--cache-storage-local=${storage}`,
+      ...[`--cache-storage-local=${storage}`, ...flags],
     ],
     cwd: ROOT,
     env: { XDG_CONFIG_HOME: storage },
@@ -83,11 +95,14 @@ async function serve(command: (words: Deno.CommandOptions) => Deno.Command): Pro
   const output = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   const input = child.stdin.getWriter();
   let said = "";
-  while (!START_REGEXP.test(said)) {
-    const { value, done } = await output.read();
-    if (done) throw new Error(`Cannot see it start: ${said}`);
-    said += value;
-  }
+  const says = async (line: RegExp) => {
+    while (!line.test(said)) {
+      const { value, done } = await output.read();
+      if (done) throw new Error(`Cannot see ${line} in its log: ${said}`);
+      said += value;
+    }
+  };
+  await says(START_REGEXP);
   const pid = Number(START_REGEXP.exec(said)?.[1]);
   resources.defer(async () => {
     if (isRunning(pid)) Deno.kill(pid, "SIGKILL");
@@ -97,7 +112,7 @@ async function serve(command: (words: Deno.CommandOptions) => Deno.Command): Pro
   });
   const owned = resources.move();
   return {
-    child,
+    ...{ child, pid, says },
     type: (text) => input.write(new TextEncoder().encode(text)),
     async hasStopped(signal) {
       const { code } = await child.status;
@@ -105,7 +120,7 @@ async function serve(command: (words: Deno.CommandOptions) => Deno.Command): Pro
       for (let more = await output.read(); !more.done; more = await output.read()) {
         said += more.value;
       }
-      // The terminal and `deno task` both send it on. After 500 ms the second one is another.
+      // After 500 ms the second signal counts as another Ctrl-C.
       if (code === ENDED_AT_ONCE) throw new TooSlow("the second signal of one Ctrl-C was late");
       const [line, ...others] = said.match(/\{.*"msg":"server shutdown".*\}/g) ?? [];
       assert.deepEqual([JSON.parse(line ?? "{}").signal, others, code], [signal, [], 0]);
