@@ -38,15 +38,18 @@ export interface StopWatch extends Disposable {
 /** The stop signals of a command that can end early and go on in its next run. */
 export function stopWatch(): StopWatch {
   const stopping = new AbortController();
-  const end = onStopSignal((name) => stopping.abort(new Error(`stopped by ${name}`)));
-  return { signal: stopping.signal, [Symbol.dispose]: end };
+  const unlisten = onStopSignal((name) => stopping.abort(new Error(`stopped by ${name}`)));
+  return { signal: stopping.signal, [Symbol.dispose]: unlisten };
 }
 
-/** Calls `stop` at the first stop signal. Returns a function that ends this. */
+/**
+ * Calls `stop` at the first stop signal. A second one ends the process at once, unless it belongs
+ * to the same Ctrl-C. Returns a function that removes the listeners.
+ */
 function onStopSignal(stop: (signal: StopSignal) => void): () => void {
   const hasTerminal = [Deno.stdin, Deno.stdout, Deno.stderr].some((one) => one.isTerminal());
   let stoppedAtMs: number | undefined;
-  const ends = STOP_SIGNALS.map((signal) => {
+  const removals = STOP_SIGNALS.map((signal) => {
     const listener = () => {
       if (stoppedAtMs === undefined) {
         stoppedAtMs = performance.now();
@@ -59,7 +62,7 @@ function onStopSignal(stop: (signal: StopSignal) => void): () => void {
     Deno.addSignalListener(signal, listener);
     return () => Deno.removeSignalListener(signal, listener);
   });
-  return () => ends.forEach((end) => end());
+  return () => removals.forEach((remove) => remove());
 }
 
 export interface DrainParts {
