@@ -12,7 +12,6 @@ const STEPS: readonly (readonly [name: string, ...args: string[]])[] = [
   ["generated documents", "run", "--quiet", "--allow-read", "scripts/gen.ts", "--check"],
   ["documents", "run", "--quiet", "--allow-read", "--allow-env", "scripts/check_docs.ts"],
   ["site", "run", "--quiet", "--allow-read", "--allow-env", "scripts/docs.ts", "--check"],
-  ["words", "run", "--quiet", "--allow-read", "--allow-env", "scripts/check_words.ts"],
   ["tests", "run", "--quiet", "--allow-all", "scripts/test.ts"],
 ];
 

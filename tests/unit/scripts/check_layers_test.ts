@@ -2,85 +2,7 @@ import assert from "node:assert/strict";
 import ts from "typescript";
 import { deadExports, twinExports } from "../../../scripts/check_layers/exports.ts";
 import { importProblems } from "../../../scripts/check_layers/imports.ts";
-import { limitProblems } from "../../../scripts/check_layers/limits.ts";
-import { recordProblems } from "../../../scripts/check_layers/records.ts";
 import { roomProblems } from "../../../scripts/check_layers/rooms.ts";
-
-const SIX_METHODS = "a(): void; b(): void; c(): void; d(): void; e(): void; f(): void;";
-const TEN_FIELDS = "a; b; #c; d; e; f; g; h; i; readonly j = 1;";
-
-/** Files at a limit, and additions that exceed it. */
-const LIMITS: readonly (readonly [path: string, within: string, beyond: string, RegExp])[] = [
-  ["src/a/b.ts", "x".repeat(100), "x".repeat(101), /^src\/a\/b\.ts:1: 101 columns, at most 100$/],
-  ["src/a/b.ts", "\n".repeat(350), "\n".repeat(351), /^src\/a\/b\.ts: 351 lines, at most 350$/],
-  ["tests/b.ts", "\n".repeat(400), "\n".repeat(401), /^tests\/b\.ts: 401 lines, at most 400$/],
-  ["main.ts", functionOf(70), functionOf(71), /71 lines in a function, at most 70$/],
-  [
-    "src/a/b.ts",
-    "function f(this: X, a: A, b: B, c: C, d: D) {}",
-    "const f = (a, b, c, d, e) => 1;",
-    /5 parameters, at most 4$/,
-  ],
-  [
-    "src/a/b.ts",
-    `class A { ${TEN_FIELDS} static k; l() {} }`,
-    `class A { ${TEN_FIELDS} constructor(readonly k: K, l: L) {} }`,
-    /11 fields in a class, at most 10$/,
-  ],
-  [
-    "src/storage/port.ts",
-    `interface A { ${SIX_METHODS} readonly g: number }`,
-    `\ninterface A { ${SIX_METHODS} g(): void }`,
-    /^src\/storage\/port\.ts:2: 7 methods of a port, at most 6$/,
-  ],
-];
-
-Deno.test("layers: a source at a limit passes, and one beyond it is named", () => {
-  for (const [path, within, beyond, problem] of LIMITS) {
-    assert.deepEqual(limitProblems(sourceOf(path, within)), []);
-    const problems = limitProblems(sourceOf(path, beyond));
-    assert.equal(problems.length, 1, problem.source);
-    assert.match(problems[0] ?? "", problem);
-  }
-});
-
-Deno.test("layers: a record has at most seven fields, inherited ones included", () => {
-  const five = "export interface Base { a: A; b: B; c: C; d: D; e(): void }";
-  const text = `import type { Base } from "./base.ts";
-import type { Missing } from "package";
-export interface SevenDeps extends Omit<Base, "e"> { f: F; g: G; h: Missing }
-export interface EightDeps extends Pick<Base, "a" | "b" | "c" | "d"> { f: F; g: G; h: H; i: I }
-export type EightParts = Base & { f: F; g: G; h: H };
-interface FarDeps extends EightDeps { j: J }
-interface EightSources extends EightDeps {}
-interface EightSubjects extends EightDeps {}
-interface EightNeighbours extends EightDeps {}
-interface EightSurroundings extends EightDeps {}
-export type Others = EightParts;
-`;
-  const problems = recordProblems([
-    sourceOf("src/a/base.ts", five),
-    sourceOf("src/a/b.ts", text),
-  ]);
-  assert.deepEqual(problems, [
-    "src/a/b.ts:4: 8 fields of EightDeps, at most 7",
-    "src/a/b.ts:5: 8 fields of EightParts, at most 7",
-    "src/a/b.ts:6: 9 fields of FarDeps, at most 7",
-    ...["Sources", "Subjects", "Neighbours", "Surroundings"].map((kind, index) =>
-      `src/a/b.ts:${index + 7}: 8 fields of Eight${kind}, at most 7`
-    ),
-  ]);
-});
-
-Deno.test("layers: a record that a class holds has at most seven fields, named or not", () => {
-  const text = `interface SevenDeps { a: A; b: B; c: C; d: D; e: E; f: F; g: G }
-class Right { #deps: SevenDeps; #parts: Omit<SevenDeps, "a"> & { h: H }; }
-class Wrong { #deps: SevenDeps & { h: H }; #other: SevenDeps & { h: H }; }
-`;
-  assert.deepEqual(recordProblems([sourceOf("src/a/b.ts", text)]), [
-    "src/a/b.ts:3: 8 fields of #deps, at most 7",
-  ]);
-});
 
 Deno.test("layers: imports go down, and from main.ts to src/cli alone", () => {
   const problems = (path: string, imported: string) =>
@@ -159,8 +81,4 @@ Deno.test("layers: two files of src export no name twice", () => {
 
 function sourceOf(path: string, text: string): ts.SourceFile {
   return ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
-}
-
-function functionOf(lines: number): string {
-  return `function f() {${"\n".repeat(lines - 1)}}\n`;
 }
