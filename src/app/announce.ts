@@ -5,7 +5,7 @@ import type { LineSink, Logger } from "../telemetry/logger.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
 import { showBanner } from "./banner.ts";
 import { keyFileOf, warnOfOpenKeys } from "./key_files.ts";
-import { tokensOf, warnOfShortTokens } from "./tokens.ts";
+import { tokensOf, warnOfSharedTokens, warnOfShortTokens } from "./tokens.ts";
 
 /** A server that has just begun to answer. */
 export interface Start {
@@ -29,6 +29,7 @@ export function announce({ settings, log, secretKey, output, probes, place }: St
   warnOfOpenKeys(keyFiles(settings, place.storage), log);
   const tokens = tokensOf(settings);
   warnOfShortTokens(tokens, log);
+  warnOfSharedTokens(tokens, log);
   warnOfMembers(settings, log);
   if (settings["cache.allow-put-verb"] && tokens.every(({ role }) => role === "read")) {
     const hasKey = settings["cache.trusted-upload-key"].length > 0;

@@ -26,3 +26,16 @@ export function tokensOf(settings: Settings): readonly Token[] {
     ...named("admin", settings["cache.admin-token"]),
   ];
 }
+
+/** Warns of each secret that several roles have: its holder has the strongest one. */
+export function warnOfSharedTokens(tokens: readonly Token[], log: Pick<Logger, "warn">): void {
+  const bySecret = Map.groupBy(tokens, ({ secret }) => secret);
+  for (const holders of bySecret.values()) {
+    const roles = new Set(holders.map(({ role }) => role));
+    if (roles.size < 2) continue;
+    log.warn("token has several roles", {
+      tokens: holders.map(({ name, role }) => `${name} (${role})`).join(", "),
+      hint: "each of its holders has the strongest role: give each role a token of its own",
+    });
+  }
+}

@@ -1,10 +1,11 @@
 import { ByteBlocks } from "./byte_blocks.ts";
 import { Failure } from "./failure.ts";
 import { PieceReader } from "./piece_reader.ts";
+import { wholeNumber } from "./plain_number.ts";
 
 /** Reads a small body as text. Throws a Failure "corrupt" when it is over `bytesMax`. */
 export async function boundedText(response: Response, bytesMax: number): Promise<string> {
-  const announced = Number(response.headers.get("content-length") ?? NaN);
+  const announced = wholeNumber(response.headers.get("content-length")) ?? NaN;
   if (announced > bytesMax) {
     await response.body?.cancel();
     throw tooLong(bytesMax);

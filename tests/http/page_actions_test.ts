@@ -53,7 +53,23 @@ Deno.test("page actions: a form evicts down to a size, an invalid one nothing", 
   const narPath = await cache.narPath(object.storePathHash);
   await (await cache.get(narPath)).bytes();
   await cache.downloadsOver();
-  for (const form of ["gib=-1", "gib=x", "gib=1e99", ""]) {
+  for (
+    const form of [
+      "gib=-1",
+      "gib=x",
+      "gib=1e99",
+      "gib=0x10",
+      "gib=1e-400",
+      "gib=1e1",
+      "gib=Infinity",
+      "gib=%2B1",
+      "gib=.5",
+      "gib=5.",
+      "gib=1_0",
+      "gib=\u0663",
+      "",
+    ]
+  ) {
     assert.equal((await post("/page/evict", { form })).status, 400, form);
   }
   assert.equal((await cache.narNames()).length, 1);

@@ -1,6 +1,7 @@
 import denoJson from "../../../deno.json" with { type: "json" };
 import { boundedText } from "../../base/bounded_text.ts";
 import { messageOf } from "../../base/failure.ts";
+import { wholeNumber } from "../../base/plain_number.ts";
 import type { Settings } from "../../config/options.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
@@ -109,7 +110,7 @@ async function fetchCacheInfo(requests: UpstreamFetch, url: string, signal: Abor
 function clockLeadOf(headers: Headers, atMs: number): number | undefined {
   const dateMs = Date.parse(headers.get("date") ?? "");
   if (Number.isNaN(dateMs)) return undefined;
-  const ageMs = 1_000 * (Number(headers.get("age") ?? 0) || 0);
+  const ageMs = 1_000 * (wholeNumber(headers.get("age")) ?? 0);
   const [fresh, aged] = [atMs - dateMs, atMs - dateMs - ageMs];
   return Math.abs(fresh) < Math.abs(aged) ? fresh : aged;
 }

@@ -21,7 +21,7 @@ export function placesOf(settings: Settings): PermissionPlaces {
     storage,
     written: databaseFiles(settings),
     sharded: [...nars.kind === "local" ? [nars.folder] : [], temp],
-    secrets: [...secrets],
+    secrets: [...secrets, ...databaseFiles(settings)],
   };
 }
 

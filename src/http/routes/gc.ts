@@ -1,4 +1,5 @@
 import type { Bytes } from "../../base/bytes.ts";
+import { wholeNumber } from "../../base/plain_number.ts";
 import { bothNames } from "../../base/snake_names.ts";
 import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
 import { statusAnswer, streamAnswer } from "../message/answer.ts";
@@ -39,8 +40,9 @@ function readOrder(url: string): GcOrder | undefined {
   for (const [name, value] of new URL(url).searchParams) {
     if (seen.has(name)) return undefined;
     seen.add(name);
-    if (name === "target" && /^\d{1,16}$/.test(value) && Number.isSafeInteger(Number(value))) {
-      order = { ...order, targetBytes: Number(value) };
+    const targetBytes = name === "target" ? wholeNumber(value) : undefined;
+    if (targetBytes !== undefined) {
+      order = { ...order, targetBytes };
     } else if (name === "dry-run" && (value === "true" || value === "false")) {
       order = { ...order, dryRun: value === "true" };
     } else return undefined;

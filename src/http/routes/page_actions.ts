@@ -1,3 +1,4 @@
+import { decimalNumber, wholeNumber } from "../../base/plain_number.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { type Answer, statusAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
@@ -54,7 +55,8 @@ function action(path: string, run: (form: URLSearchParams) => Promise<Answer>): 
 async function formOf({ headers, body }: ClientRequest): Promise<URLSearchParams | undefined> {
   if (headers.get("content-type") !== "application/x-www-form-urlencoded") return undefined;
   // Browsers announce the length of a form, and the server takes no more bytes than that.
-  if (!(Number(headers.get("content-length") ?? NaN) <= FORM_BYTES_MAX)) return undefined;
+  const byteLength = wholeNumber(headers.get("content-length"));
+  if (byteLength === undefined || byteLength > FORM_BYTES_MAX) return undefined;
   return new URLSearchParams(await new Response(body).text());
 }
 
@@ -62,8 +64,8 @@ async function formOf({ headers, body }: ClientRequest): Promise<URLSearchParams
 function targetIn(form: URLSearchParams): { readonly targetBytes?: number } | "invalid" {
   const text = (form.get("gib") ?? "").trim();
   if (text === "") return {};
-  const targetBytes = Math.floor(Number(text) * GIBIBYTE);
-  return Number.isSafeInteger(targetBytes) && targetBytes >= 0 ? { targetBytes } : "invalid";
+  const targetBytes = Math.floor((decimalNumber(text) ?? NaN) * GIBIBYTE);
+  return Number.isSafeInteger(targetBytes) ? { targetBytes } : "invalid";
 }
 
 /** Relative, so that it holds below the path of a proxy, too. */

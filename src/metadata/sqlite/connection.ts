@@ -12,6 +12,9 @@ const BUSY_TIMEOUT_MS = 10;
 /** Pages in memory, in KiB; SQLite marks KiB by a negative number. */
 const PAGE_CACHE_KIB = -16_384;
 
+/** The rows name everything that was pulled: a read token closes them to other users, too. */
+const OWNER_ALONE = 0o600;
+
 /** 128 MiB: more than the Worker ever leaves behind. */
 const AUTOCHECKPOINT_PAGES = 32_000;
 
@@ -29,6 +32,7 @@ export async function openDatabase(
 ): Promise<DatabaseSync> {
   let database: DatabaseSync | undefined;
   try {
+    if (path !== ":memory:") createForOwner(path);
     database = new DatabaseSync(path, {
       timeout: OPENING_TIMEOUT_MS,
       // One transaction writes a row with the rows that it refers to; another check would cost a
@@ -36,6 +40,7 @@ export async function openDatabase(
       enableForeignKeyConstraints: false,
     });
     refuseForeign(database);
+    if (path !== ":memory:") { for (const end of ["", "-wal", "-shm"]) closeToOthers(path + end); }
     // WAL with NORMAL: a killed process loses nothing. A power cut may lose the last moments, never
     // the consistency. Reconciliation finds NAR files without rows.
     database.exec("PRAGMA journal_mode = WAL");
@@ -53,6 +58,29 @@ export async function openDatabase(
     database?.close();
     const reason = messageOf(error);
     throw new Failure("broken", `Cannot open database ${path}: ${reason}`, { path }, error);
+  }
+}
+
+/**
+ * Makes a missing file that its owner alone may open, whatever the umask. SQLite gives its log the
+ * rights of the database. Any other problem is SQLite's to report.
+ */
+function createForOwner(path: string): void {
+  try {
+    Deno.openSync(path, { write: true, createNew: true, mode: OWNER_ALONE }).close();
+    Deno.chmodSync(path, OWNER_ALONE);
+  } catch {
+    // It is there, as nearly always, or cannot be made.
+  }
+}
+
+/** Takes the rights of others. Who does not own the file cannot: `larder doctor` names it. */
+function closeToOthers(path: string): void {
+  try {
+    const { mode } = Deno.statSync(path);
+    if (mode !== null && (mode & 0o077) !== 0) Deno.chmodSync(path, mode & 0o700);
+  } catch {
+    // Without a log there is nothing to close.
   }
 }
 
@@ -118,6 +146,7 @@ async function keepBackup(database: DatabaseSync, path: string, version: number)
   // A crash leaves no half copy under the name.
   const growing = `${kept}.${crypto.randomUUID()}`;
   try {
+    createForOwner(growing);
     await backup(database, growing);
     Deno.renameSync(growing, kept);
   } catch (error) {

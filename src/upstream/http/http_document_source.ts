@@ -2,6 +2,7 @@ import { ByteBlocks } from "../../base/byte_blocks.ts";
 import { within } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
+import { wholeNumber } from "../../base/plain_number.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { DocumentAnswer, DocumentBody, DocumentSource } from "../document_source.ts";
 import { UpstreamTimeout } from "./answer_watch.ts";
@@ -65,7 +66,7 @@ export class HttpDocumentSource implements DocumentSource {
     }
     return {
       encoding: encoding === "identity" ? undefined : encoding,
-      bodyBytes: /^[0-9]{1,15}$/.test(length) ? Number(length) : undefined,
+      bodyBytes: wholeNumber(length),
       framed: length !== "" || headers.has("transfer-encoding"),
       ...bodyOf({ first, rest, idleTimeoutMs: this.#idleTimeoutMs }),
     };

@@ -1,4 +1,5 @@
 import { Failure } from "../../base/failure.ts";
+import { wholeNumber } from "../../base/plain_number.ts";
 import { resolveLocation } from "../location.ts";
 import { readStatus } from "../read_narinfo.ts";
 import { type NarBody, type NarBodySource, type NarRequest, NoAnswer } from "../upstream.ts";
@@ -121,7 +122,8 @@ function narBodyOf({ status, headers }: Response, body: NarBody["body"]): NarBod
 const CONTENT_RANGE_REGEXP = /^bytes ([0-9]{1,15})-[0-9]{1,15}\/([0-9]{1,15}|\*)$/;
 
 function sizeOf(text: string | null | undefined): { fileSize?: number } {
-  return /^[0-9]{1,15}$/.test(text ?? "") ? { fileSize: Number(text) } : {};
+  const fileSize = wholeNumber(text);
+  return fileSize === undefined ? {} : { fileSize };
 }
 
 /** Reads a 416: the upstream has nothing from `offset` on if that is the file's size. */

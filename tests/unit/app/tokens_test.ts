@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { warnOfShortTokens } from "../../../src/app/tokens.ts";
+import { warnOfSharedTokens, warnOfShortTokens } from "../../../src/app/tokens.ts";
 
 Deno.test("tokens: a short one is warned of by its name, and never shown", () => {
   const lines: unknown[] = [];
@@ -8,4 +8,19 @@ Deno.test("tokens: a short one is warned of by its name, and never shown", () =>
   warnOfShortTokens([long, { ...long, name: "bob", secret: "s3same" }], log);
   const hint = "make a longer one with larder token create";
   assert.deepEqual(lines, [["token is short", { token: "bob", role: "admin", hint }]]);
+});
+
+Deno.test("tokens: one secret for two roles is warned of by name, and never shown", () => {
+  const lines: unknown[] = [];
+  const log = { warn: (...line: readonly unknown[]) => void lines.push(line) };
+  const [secret, other] = ["larder-s3same-sesame", "larder-another-sesame"];
+  warnOfSharedTokens([
+    { name: "ci", role: "write", secret },
+    { name: "laptop", role: "read", secret: other },
+    { name: "desktop", role: "read", secret: other },
+    { name: "admin", role: "admin", secret },
+  ], log);
+  const hint = "each of its holders has the strongest role: give each role a token of its own";
+  const facts = { tokens: "ci (write), admin (admin)", hint };
+  assert.deepEqual(lines, [["token has several roles", facts]]);
 });

@@ -133,3 +133,41 @@ function nameIn(path: string): unknown {
     database.close();
   }
 }
+
+for (const umask of [0o000, 0o022, 0o777]) {
+  Deno.test(`openDatabase: files are for their owner alone under umask ${umask.toString(8)}`, async () => {
+    using folder = tempFolder();
+    const path = `${folder.path}/db.sqlite`;
+    const modes = () =>
+      [...Deno.readDirSync(folder.path)].map(({ name }) =>
+        `${name} ${((Deno.statSync(`${folder.path}/${name}`).mode ?? 0) & 0o777).toString(8)}`
+      ).sort();
+    const before = Deno.umask(umask);
+    try {
+      using database = await openDatabase(path, [first]);
+      assert.equal(database.isOpen, true);
+      assert.deepEqual(modes(), ["db.sqlite 600", "db.sqlite-shm 600", "db.sqlite-wal 600"]);
+    } finally {
+      Deno.umask(before);
+    }
+    Deno.umask(umask);
+    try {
+      (await openDatabase(path, [first, renaming])).close();
+    } finally {
+      Deno.umask(before);
+    }
+    assert.deepEqual(modes(), ["db.sqlite 600", "db.sqlite.schema-1.backup 600"]);
+  });
+}
+
+Deno.test("openDatabase: a database that others may read is closed to them", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  using holder = await openDatabase(path, [first]);
+  const files = ["", "-wal", "-shm"].map((end) => path + end);
+  for (const file of files) Deno.chmodSync(file, 0o664);
+  (await openDatabase(path, [first])).close();
+  const modes = files.map((file) => (Deno.statSync(file).mode ?? 0) & 0o777);
+  assert.deepEqual(modes, [0o600, 0o600, 0o600]);
+  assert.equal(holder.isOpen, true);
+});

@@ -1,3 +1,4 @@
+import { wholeNumber } from "../../../base/plain_number.ts";
 import type { UploadBody } from "../../../cache/upload/upload_body.ts";
 import {
   type UploadFault,
@@ -77,7 +78,6 @@ export function uploadHandler(
 
 /** The body of a PUT request, with its announced size. */
 export function uploadBodyOf({ body, headers }: ClientRequest): UploadBody {
-  const length = headers.get("content-length");
   if (body === null) return { stream: null, length: 0 };
-  return { stream: body, length: length === null ? undefined : Number(length) };
+  return { stream: body, length: wholeNumber(headers.get("content-length")) };
 }
