@@ -13,20 +13,30 @@ export const COMPRESSIONS = {
 
 export type Compression = keyof typeof COMPRESSIONS;
 
-/** The first bytes of compressed files. Brotli has none. */
-const MAGICS: readonly (readonly [Compression, readonly number[]])[] = [
-  ["xz", [0xfd, 0x37, 0x7a, 0x58, 0x5a]],
+type Magic = readonly (number | "any")[];
+
+/** "BZh" and a level; the text of a log might begin so. */
+const BZIP2_HEADER: Magic = [0x42, 0x5a, 0x68, "any"];
+
+/** The first bytes of compressed files. No text begins so. Brotli has none. */
+const MAGICS: readonly (readonly [Exclude<Compression, "none">, Magic])[] = [
+  ["xz", [0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]],
   ["zstd", [0x28, 0xb5, 0x2f, 0xfd]],
   ["gzip", [0x1f, 0x8b]],
-  ["bzip2", [0x42, 0x5a, 0x68]],
+  // Then comes a block, or the end.
+  ["bzip2", [...BZIP2_HEADER, 0x31, 0x41, 0x59, 0x26, 0x53, 0x59]],
+  ["bzip2", [...BZIP2_HEADER, 0x17, 0x72, 0x45, 0x38, 0x50, 0x90]],
 ];
 
 /** The leading bytes of a file that show its compression. */
-export const MAGIC_BYTES = 5;
+export const MAGIC_BYTES = 10;
 
 /** The compression of a file that begins so: "none" if no compressor writes that. */
 export function compressionOfMagic(bytes: Uint8Array): Compression {
-  const found = MAGICS.find(([, magic]) => magic.every((byte, at) => bytes[at] === byte));
+  const found = MAGICS.find(([, magic]) => (
+    bytes.length >= magic.length &&
+    magic.every((byte, at) => byte === "any" || bytes[at] === byte)
+  ));
   return found?.[0] ?? "none";
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { gzipSync } from "node:zlib";
+import { Buffer } from "node:buffer";
+import { deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { compress } from "../support/compressors.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
@@ -65,6 +66,32 @@ Deno.test("upload documents: a narinfo with Content-Encoding is decoded", async 
   }
   assert.match(await cache.narinfo(thing.storePathHash), /^StorePath: /);
 });
+
+const OTHER_NAMES: readonly (readonly [name: string, encoded: (text: string) => Buffer])[] = [
+  ["X-GZIP", gzipSync],
+  ["deflate", deflateSync],
+  // Some programs send deflate without the header of zlib.
+  ["deflate", deflateRawSync],
+  ["Identity", (text) => Buffer.from(text)],
+];
+
+for (const [name, encoded] of OTHER_NAMES) {
+  Deno.test(`upload documents: an upload in ${name} by ${encoded.name} is read`, async () => {
+    await using cache = await uploadCache();
+    const [[path, text] = ["", ""]] = DOCUMENTS;
+    const headers = { ...AS_WRITER, "content-encoding": name };
+    const put = async (json: string) => {
+      const bytes = new Uint8Array(encoded(json));
+      return (await said(await cache.put(`/upload${path}`, bytes, headers)))[0];
+    };
+    assert.equal(await put("<html>"), 422);
+    assert.equal(await put(text), 201);
+    const answer = await cache.get(path);
+    const names: Record<string, string> = { "X-GZIP": "gzip", "Identity": "" };
+    assert.equal(answer.headers.get("content-encoding") ?? "", names[name] ?? name);
+    assertSameBytes(await answer.bytes(), new Uint8Array(encoded(text)));
+  });
+}
 
 Deno.test("upload documents: an invalid document is 4xx and not kept", async () => {
   await using cache = await uploadCache();

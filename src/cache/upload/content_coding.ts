@@ -1,31 +1,22 @@
 import type { Bytes } from "../../base/bytes.ts";
-import type { Compression } from "../../nix/compression.ts";
+import {
+  type Codec,
+  KNOWN_CONTENT_ENCODINGS,
+  parseContentEncoding,
+} from "../../nix/content_encoding.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
-/** Nix names its compressions as they are; HTTP has some of them. */
-const CODINGS: Readonly<Record<string, Compression>> = {
-  "identity": "none",
-  "none": "none",
-  "gzip": "gzip",
-  "x-gzip": "gzip",
-  "br": "br",
-  "zstd": "zstd",
-  "xz": "xz",
-  "bzip2": "bzip2",
-};
-
-/** The Content-Encoding of an upload. Throws UploadRefused for one that larder cannot decode. */
-export function contentCoding(header: string | null): Compression {
-  const name = (header ?? "identity").trim().toLowerCase();
-  if (Object.hasOwn(CODINGS, name)) return CODINGS[name] ?? "none";
-  const known = "gzip, br, zstd, xz, bzip2 or none";
-  throw new UploadRefused("encoding", `expected Content-Encoding ${known}`);
+/** The Content-Encoding of an upload. Throws UploadRefused for an unknown one, and for several. */
+export function contentCoding(header: string | null): Codec | "none" {
+  const encoding = parseContentEncoding(header);
+  if (encoding.kind === "known" && encoding.codecs.length <= 1) return encoding.codecs[0] ?? "none";
+  throw new UploadRefused("encoding", `expected Content-Encoding ${KNOWN_CONTENT_ENCODINGS}`);
 }
 
 /** The decoded bytes of a small body. Throws UploadRefused for damaged or larger ones. */
 export async function decodedBody(
   bytes: Bytes,
-  { coding, bytesMax }: { readonly coding: Compression; readonly bytesMax: number },
+  { coding, bytesMax }: { readonly coding: Codec | "none"; readonly bytesMax: number },
 ): Promise<Bytes> {
   if (coding === "none") return bytes;
   // Loaded here: this thread decodes nothing else.

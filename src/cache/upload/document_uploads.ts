@@ -1,7 +1,7 @@
 import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import type { DocumentFacts, DocumentKeeper } from "../../metadata/document_keeper.ts";
 import type { ChangeWriter } from "../../metadata/metadata_store.ts";
-import type { Compression } from "../../nix/compression.ts";
+import type { Codec } from "../../nix/content_encoding.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import { documentPieces, documentTag } from "../documents/document_bytes.ts";
 import { DOCUMENT_RULES, looksLikeObject } from "../documents/document_rules.ts";
@@ -25,8 +25,8 @@ export interface DocumentUploadsDeps {
 export interface DocumentUpload {
   readonly name: DocumentName;
   readonly body: UploadBody;
-  /** Compression of the body, which larder keeps and serves unchanged. */
-  readonly coding: Compression;
+  /** The encoding of the body, which larder keeps and serves unchanged. */
+  readonly coding: Codec | "none";
 }
 
 /** Takes uploaded listings, logs, realisations, build traces and debuginfo. */

@@ -1,6 +1,6 @@
 import { createBrotliDecompress } from "node:zlib";
 import type { Bytes } from "../../base/bytes.ts";
-import type { Compression } from "../../nix/compression.ts";
+import type { Codec } from "../../nix/content_encoding.ts";
 import { decoderBytesMax, type Decoding } from "./decoder_bytes.ts";
 import { NodeDecoder } from "./node_decoder.ts";
 import { unbzip2 } from "./unbzip2.ts";
@@ -18,8 +18,13 @@ interface DecoderOptions {
   readonly claim: Claim;
 }
 
-/** The gzip decoder returns a piece's whole output at once: up to a thousand times the piece. */
-const GZIP_PIECE_BYTES = 4 * 1_024;
+/** The inflating decoders return a piece's whole output at once: up to a thousand times the piece. */
+const INFLATE_PIECE_BYTES = 4 * 1_024;
+
+/** The header of zlib: the method of deflate in the first byte, and a check of both bytes. */
+const ZLIB_HEADER_BYTES = 2;
+const ZLIB_DEFLATE = 8;
+const ZLIB_CHECK = 31;
 
 /**
  * The decoder of each compression. Each may stop at output of more than `narSize` bytes. They block
@@ -27,16 +32,15 @@ const GZIP_PIECE_BYTES = 4 * 1_024;
  */
 const DECODERS: Readonly<
   Record<
-    Compression,
+    Codec | "none",
     (bytes: CompressedStream, options: DecoderOptions) => AsyncIterable<Uint8Array>
   >
 > = {
   none: (bytes) => bytes,
   xz: unxz,
   zstd: unzstd,
-  gzip: (bytes) =>
-    ReadableStream.from(smaller(bytes, GZIP_PIECE_BYTES))
-      .pipeThrough(new DecompressionStream("gzip")),
+  gzip: (bytes) => inflated(bytes, "gzip"),
+  deflate: undeflate,
   bzip2: unbzip2,
   br: unbrotli,
 };
@@ -62,8 +66,34 @@ export function dropUnusedDecoders(): void {
   idleZstd.dropUnused();
 }
 
+function inflated(
+  bytes: AsyncIterable<Bytes>,
+  format: "gzip" | "deflate" | "deflate-raw",
+): AsyncIterable<Uint8Array> {
+  return ReadableStream.from(smaller(bytes, INFLATE_PIECE_BYTES))
+    .pipeThrough(new DecompressionStream(format));
+}
+
+/** Decompresses HTTP's deflate: with the header of zlib, or without, as some servers send it. */
+async function* undeflate(bytes: CompressedStream): AsyncGenerator<Uint8Array> {
+  const pieces = bytes[Symbol.asyncIterator]();
+  let first = (await pieces.next()).value ?? new Uint8Array(0);
+  while (first.length < ZLIB_HEADER_BYTES) {
+    const { value, done } = await pieces.next();
+    if (done) break;
+    first = new Uint8Array([...first, ...value]);
+  }
+  const [method = 0, flags = 0] = first;
+  const hasHeader = (method & 0x0f) === ZLIB_DEFLATE && (method << 8 | flags) % ZLIB_CHECK === 0;
+  const all = (async function* () {
+    yield first;
+    yield* { [Symbol.asyncIterator]: () => pieces };
+  })();
+  yield* inflated(all, hasHeader ? "deflate" : "deflate-raw");
+}
+
 async function* smaller(
-  bytes: CompressedStream,
+  bytes: AsyncIterable<Bytes>,
   byteLength: number,
 ): AsyncGenerator<Bytes> {
   for await (const chunk of bytes) {
