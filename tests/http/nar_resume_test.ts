@@ -109,6 +109,41 @@ Deno.test("resume: an upstream without ranges sends all, larder skips its own by
   assert.ok(kept);
 });
 
+/** A limit that leaves no room has the NAR passed through without being kept. */
+const WAYS = { "kept": Infinity, "passed through": 1_000 } as const;
+
+for (const [way, limitBytes] of Object.entries(WAYS)) {
+  for (const hasRange of [true, false]) {
+    const what = hasRange
+      ? "with Content-Range is what that says"
+      : "alone is the whole file again";
+    Deno.test(`resume: ${way}, after three cuts a 200 ${what}`, async () => {
+      await using upstream = await fakeUpstream(stored);
+      const { bytes } = await upstream.narFileOf(object);
+      upstream.breakNar((answer, exchange) => {
+        const isLast = upstream.count(/^\/nar\//) > 3;
+        if (!isLast) return cutAfter(100_000)(answer, exchange);
+        if (hasRange) return { ...answer, status: 200 };
+        const headers = new Headers(answer.headers);
+        headers.delete("content-range");
+        return { status: 200, headers, body: bytes, framing: bytes.length };
+      });
+      await using cache = await TestCache.open({ upstreams: [upstream], limitBytes });
+      const path = await cache.narPath(HASH);
+      await using server = cache.listen();
+
+      const answer = await rawRequest(server.port, requestText("GET", path));
+
+      assert.ok(answer.complete && equal(answer.body, bytes));
+      assert.equal(rangesAsked(upstream).length, 4);
+      await cache.downloadsOver();
+      assert.deepEqual(cache.logged("error"), []);
+      const metrics = await (await cache.get("/metrics")).text();
+      assert.doesNotMatch(metrics, /^larder_verification_failures_total\{.*\} [1-9]/m);
+    });
+  }
+}
+
 Deno.test("resume: an upstream that restarts meanwhile finishes its own transfer", async () => {
   await using upstream = await fakeUpstream(stored);
   const gate = new Gate();

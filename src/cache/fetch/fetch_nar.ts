@@ -93,14 +93,14 @@ function gaveUp(why: unknown): FetchOutcome {
 /** Throws when the response cannot be the file, or the rest of it. */
 function check(sink: NarSink, { fileSize, offset }: NarBody): void {
   const { order, received } = sink;
-  if (fileSize !== undefined && fileSize !== (order.fileSize ?? fileSize)) {
-    throw new FetchError("size", `it announces ${fileSize} bytes, not ${order.fileSize}`);
+  // Another size than that of the file that came so far says nothing about those bytes.
+  const reason = received > 0 ? "differs" : "size";
+  const known = order.fileSize ?? (received > 0 ? sink.fileSize : undefined);
+  if (fileSize !== undefined && fileSize !== (known ?? fileSize)) {
+    throw new FetchError(reason, `it announces ${fileSize} bytes, not ${known}`);
   }
   if (fileSize !== undefined && fileSize > order.fileSizeMax) {
-    throw new FetchError("size", `it announces ${fileSize} bytes, not up to ${order.fileSizeMax}`);
-  }
-  if (received > 0 && fileSize !== undefined && fileSize !== (sink.fileSize ?? fileSize)) {
-    throw new FetchError("differs", `it announces ${fileSize} bytes, not ${sink.fileSize}`);
+    throw new FetchError(reason, `it announces ${fileSize} bytes, not up to ${order.fileSizeMax}`);
   }
   if (offset > received) {
     throw new FetchError("upstream", `it begins at byte ${offset}, not ${received}`);

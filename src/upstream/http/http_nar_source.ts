@@ -100,7 +100,10 @@ export class HttpNarSource implements NarBodySource {
 /** No NAR is empty: the length 0 says nothing of its size. */
 const EMPTY: { readonly fileSize?: number } = {};
 
-/** Throws when the response does not say which part of the file it is. */
+/**
+ * Content-Range says which part of the file the body is, whatever the status. A 200 without it is
+ * the whole file. Throws where the header is unreadable, or a 206 has none.
+ */
 function narBodyOf({ status, headers }: Response, body: NarBody["body"]): NarBody {
   const length = headers.get("content-length");
   const tag = headers.get("etag");
@@ -110,9 +113,9 @@ function narBodyOf({ status, headers }: Response, body: NarBody["body"]): NarBod
     // A weak tag stays the same where bytes may differ.
     ...(tag?.startsWith('"') ? { tag } : {}),
   };
-  if (status !== 206) return { ...common, ...sizeOf(length), offset: 0 };
-  const range = headers.get("content-range") ?? "";
-  const [match, start, size] = CONTENT_RANGE_REGEXP.exec(range) ?? [];
+  const range = headers.get("content-range");
+  if (status !== 206 && range === null) return { ...common, ...sizeOf(length), offset: 0 };
+  const [match, start, size] = CONTENT_RANGE_REGEXP.exec(range ?? "") ?? [];
   if (match === undefined) {
     throw new Failure("upstream-down", `Cannot get NAR: it sends the range "${range}"`);
   }
