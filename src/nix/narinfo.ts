@@ -25,8 +25,8 @@ export interface Narinfo {
   readonly references: readonly BaseName[];
   /** Absent as well when the narinfo says `unknown-deriver`. */
   readonly deriver?: BaseName;
-  /** The valid ones; `lines` has every `Sig` line. */
+  /** The valid ones: larder forwards no others. */
   readonly signatures: readonly Signature[];
-  /** Every line in the order read, unknown fields included. */
+  /** Every line in the order read, unknown fields included, unreadable signatures not. */
   readonly lines: readonly NarinfoLine[];
 }

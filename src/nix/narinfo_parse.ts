@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { Failure } from "../base/failure.ts";
 import { parseCompression } from "./compression.ts";
+import { isContentAddress } from "./content_address.ts";
 import { excerpt } from "./excerpt.ts";
 import { parseFileHash, parseNarHash } from "./hash.ts";
 import type { Narinfo, NarinfoLine } from "./narinfo.ts";
@@ -46,9 +47,12 @@ const SINGLE_VALUED: ReadonlySet<string> = new Set([
 const CONTROL_REGEXP = /[^\P{Cc}\n]/u;
 const SIZE_REGEXP = /^(?:0|[1-9][0-9]{0,15})$/;
 
-/** Parses a narinfo's text. Throws "corrupt" for every error. */
+/**
+ * Parses a narinfo's text. Throws "corrupt" for every error. It leaves out `Sig` lines that it cannot
+ * read: a newer Nix refuses a whole narinfo for one of them.
+ */
 export function parseNarinfo(text: string): Narinfo {
-  const { lines, values, signatures } = readLines(text);
+  const { lines, unreadable, values, signatures } = readLines(text);
   const storePath = required(values, "StorePath");
   const baseName = convert("StorePath", storePath, parseStorePath);
   const fileHash = values.get("FileHash");
@@ -58,8 +62,10 @@ export function parseNarinfo(text: string): Narinfo {
   if (url === "") throw corrupt("URL is empty");
   const references = readReferences(values.get("References") ?? "");
   if (text.length > NARINFO_UNSIGNED_BYTES_MAX / CHARACTER_BYTES_MAX) {
-    checkUnsigned(lines, values.get("References") ?? "", references);
+    checkUnsigned([...lines, ...unreadable], values.get("References") ?? "", references);
   }
+  const ca = values.get("CA") ?? "";
+  if (!isContentAddress(ca)) throw corrupt(`bad CA ${excerpt(ca)}`);
   const narSize = convert("NarSize", required(values, "NarSize"), parseSize);
   if (narSize === 0) throw corrupt("NarSize is 0");
   return {
@@ -81,6 +87,8 @@ export function parseNarinfo(text: string): Narinfo {
 
 interface RawNarinfo {
   readonly lines: readonly NarinfoLine[];
+  /** Signatures that are left out. */
+  readonly unreadable: readonly NarinfoLine[];
   readonly values: ReadonlyMap<string, string>;
   readonly signatures: readonly Signature[];
 }
@@ -91,25 +99,30 @@ function readLines(text: string): RawNarinfo {
   // Like Nix, this detects a text that was cut within a line.
   if (!text.endsWith("\n")) throw corrupt("its last line is not ended");
   const lines: NarinfoLine[] = [];
+  const unreadable: NarinfoLine[] = [];
   const values = new Map<string, string>();
   const signatures: Signature[] = [];
   for (let start = 0; start < text.length;) {
     const end = text.indexOf("\n", start);
     const line = readLine(text.slice(start, end));
-    lines.push(line);
     start = end + 1;
     if (line.key === "Sig") {
       const signature = signatureOf(line.value);
-      if (signature !== undefined) signatures.push(signature);
+      if (signature === undefined) {
+        unreadable.push(line);
+        continue;
+      }
+      signatures.push(signature);
     } else if (SINGLE_VALUED.has(line.key)) {
       if (values.has(line.key)) throw corrupt(`${line.key} is there twice`);
       values.set(line.key, line.value);
     }
+    lines.push(line);
   }
   if (signatures.length > NARINFO_SIGNATURES_MAX) {
     throw corrupt(`it has over ${NARINFO_SIGNATURES_MAX} signatures`);
   }
-  return { lines, values, signatures };
+  return { lines, unreadable, values, signatures };
 }
 
 function readLine(line: string): NarinfoLine {

@@ -158,7 +158,7 @@ Deno.test("liar: a compression, URL, deriver or CA that lies spoils no other pat
   await using made = await scene(
     new Map([
       [first, { Compression: "none", Deriver: victim.storePathHash + "-victim-1.0.drv" }],
-      [second, { URL: `nar/${"0".repeat(52)}.nar.xz`, CA: "fixed:r:sha256:0" }],
+      [second, { URL: `nar/${"0".repeat(52)}.nar.xz`, CA: `fixed:r:sha256:${"0".repeat(52)}` }],
     ]),
   );
   for (const { storePathHash } of [first, second]) {

@@ -84,17 +84,40 @@ Deno.test("narinfo: signed by the upstream and by us, signed fields as they were
 });
 
 Deno.test("narinfo: unknown fields and every other line are kept, but for the URL", async () => {
+  const more = `X-Future: some value\nCA: fixed:r:sha256:${"0".repeat(52)}\n`;
   await using upstream = await fakeUpstream(stored);
-  upstream.breakNarinfo(rewritten((text) => `${text}X-Future: some value\nCA: fixed:x\n`));
+  upstream.breakNarinfo(rewritten((text) => text + more));
   await using cache = await TestCache.open({ upstreams: [upstream] });
 
   const served = (await cache.narinfo(program.storePathHash)).split("\n");
 
-  const original = `${await upstream.narinfoOf(program)}X-Future: some value\nCA: fixed:x\n`;
+  const original = `${await upstream.narinfoOf(program)}${more}`;
   for (const line of original.split("\n")) {
     if (!line.startsWith("URL:")) assert.ok(served.includes(line), line);
   }
   assert.ok(served.at(-1) === "", "the last line is ended");
+});
+
+Deno.test("narinfo: an unreadable signature is left out of what clients get", async () => {
+  await using upstream = await fakeUpstream(stored);
+  upstream.breakNarinfo(rewritten((text) => `${text}Sig: odd\nSig: odd:AAAA\n`));
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+
+  const served = await cache.narinfo(program.storePathHash);
+
+  assert.doesNotMatch(served, /odd/);
+  assert.equal(served.match(/^Sig: /gm)?.length, 2, "the upstream's, and ours");
+});
+
+Deno.test("narinfo: one with an unreadable CA is refused, and another upstream's served", async () => {
+  await using odd = await fakeUpstream({ ...stored, priority: 10 });
+  odd.breakNarinfo(rewritten((text) => `${text}CA: fixed:r:sha256:x\n`));
+  await using alone = await TestCache.open({ upstreams: [odd] });
+  assert.equal((await alone.get(`/${program.storePathHash}.narinfo`)).status, 404);
+
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [odd, upstream] });
+  assert.doesNotMatch(await cache.narinfo(program.storePathHash), /^CA: /m);
 });
 
 Deno.test("narinfo: a missing compression is bzip2, and then said", async () => {

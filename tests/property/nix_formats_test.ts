@@ -43,11 +43,8 @@ const narinfoText = fc.record({
   FileSize: fc.oneof(size.map(String), fc.constant("0")),
   References: fc.array(baseName, { maxLength: 8 }).map((names) => names.join(" ")),
   Deriver: fc.oneof(baseName, fc.constant("unknown-deriver")),
-  CA: value,
-  Sig: fc.oneof(
-    value,
-    fc.tuple(keyName, bytes(64)).map(([key, raw]) => `${key}:${raw.toBase64()}`),
-  ),
+  CA: fc.oneof(fc.constant(""), sha256.map((hash) => `fixed:r:sha256:${hash}`)),
+  Sig: fc.tuple(keyName, bytes(64)).map(([key, raw]) => `${key}:${raw.toBase64()}`),
   Unknown: value,
 }, { requiredKeys: ["StorePath", "URL", "NarHash", "NarSize"] })
   .chain((fields) =>

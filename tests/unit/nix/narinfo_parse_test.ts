@@ -45,7 +45,7 @@ Deno.test("narinfo: every optional field is read", () => {
     FileSize: "9007199254740991",
     References: `${HASH}-x ${HASH}-y`,
     Deriver: `${HASH}-x.drv`,
-    CA: "fixed:r:sha256:x",
+    CA: `fixed:r:sha256:${NAR_HASH}`,
   }));
 
   assert.equal(narinfo.compression, "zstd");
@@ -79,14 +79,17 @@ Deno.test("narinfo: a NAR hash in another spelling is the same hash, and its lin
   assert.ok(narinfo.lines.some(({ key, value }) => key === "NarHash" && value === sri));
 });
 
-Deno.test("narinfo: signatures are read in order, one that cannot be read stays a line", () => {
+Deno.test("narinfo: signatures are read in order, and an unreadable one is left out", () => {
   const first = generateSecretKey("a").sign("").text;
   const second = generateSecretKey("b").sign("").text;
 
-  const narinfo = parseNarinfo(textOf({}, `Sig: ${first}\nSig: ???\nSig: ${second}\n`));
+  const bad = ["???", "", "a:", `b:${"A".repeat(87)}`, `:${first.slice(2)}`, `${first} `];
+  const more = bad.map((text) => `Sig: ${text}\n`).join("");
+  const narinfo = parseNarinfo(textOf({}, `Sig: ${first}\n${more}Sig: ${second}\n`));
 
   assert.deepEqual(narinfo.signatures.map(({ text }) => text), [first, second]);
-  assert.equal(narinfo.lines.filter(({ key }) => key === "Sig").length, 3);
+  const lines = narinfo.lines.filter(({ key }) => key === "Sig");
+  assert.deepEqual(lines.map(({ value }) => value), [first, second]);
 });
 
 Deno.test("narinfo: unknown fields are kept in their place, repeated ones too", () => {
@@ -117,7 +120,27 @@ const BAD_VALUES: Readonly<Record<string, readonly string[]>> = {
   NarSize: ["0", "-1", "+1", "1.5", "1e3", "0x10", " 1", "1 ", "9007199254740992", "NaN"],
   References: ["x", `/nix/store/${HASH}-x`, `${HASH}-x,${HASH}-y`, `${HASH}-x\t${HASH}-y`],
   Deriver: ["", "x", `/nix/store/${HASH}-x.drv`],
+  CA: [
+    ...["x", " ", "fixed", "text:sha256", "fixed:r:sha256:", "fixed:r:sha256:0", "fixed:sha3:00"],
+    ...[`sha256:${NAR_HASH}`, `r:sha256:${NAR_HASH}`, `fixed:x:sha256:${NAR_HASH}`],
+    ...[`fixed:sha256:${NAR_HASH.slice(1)}`, `fixed:md5:${NAR_HASH}`, `text:sha256:${NAR_HASH} `],
+    ...[`fixed:sha256:${"e".repeat(52)}`, `fixed:sha256:${"g".repeat(64)}`],
+  ],
 };
+
+const CONTENT_ADDRESSES = [
+  ...["", `text:sha256:${NAR_HASH}`, `fixed:r:sha256:${NAR_HASH}`, `fixed:sha256:${NAR_HASH}`],
+  ...[`fixed:git:sha1:${"0".repeat(32)}`, `fixed:md5:${"0".repeat(32)}`],
+  ...[`fixed:sha512:${"1".repeat(103)}`, `fixed:r:sha256:${"0".repeat(64)}`],
+  "fixed:sha256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+];
+
+Deno.test("narinfo: every content address that Nix writes is read", () => {
+  for (const CA of CONTENT_ADDRESSES) {
+    const { lines } = parseNarinfo(textOf({ CA }));
+    assert.deepEqual(lines.at(-1), { key: "CA", value: CA });
+  }
+});
 
 for (const [key, values] of Object.entries(BAD_VALUES)) {
   Deno.test(`narinfo: a bad ${key} is corrupt`, () => {
@@ -128,7 +151,7 @@ for (const [key, values] of Object.entries(BAD_VALUES)) {
 }
 
 Deno.test("narinfo: a known field that is there twice is corrupt", () => {
-  const known = { Compression: "xz", FileHash: `sha256:${NAR_HASH}`, FileSize: "1", CA: "x" };
+  const known = { Compression: "xz", FileHash: `sha256:${NAR_HASH}`, FileSize: "1", CA: "" };
   const fields = { ...MINIMAL, ...known, References: "", Deriver: "unknown-deriver" };
   for (const [key, value] of Object.entries(fields)) {
     const twice = textOf(fields, `${key}: ${value}\n`);
@@ -165,7 +188,6 @@ const SIGNATURE = generateSecretKey("a").sign("").text;
 const KIB = 1024;
 
 const PADDINGS: Readonly<Record<string, (byteLength: number) => string>> = {
-  "a CA": (byteLength) => textOf({ CA: "x".repeat(byteLength) }),
   "an unknown line": (byteLength) => textOf({}, `X: ${"x".repeat(byteLength)}\n`),
   "unknown lines": (byteLength) => textOf({}, "X: x\n".repeat(byteLength / 5)),
   "lines without a value": (byteLength) => textOf({}, "X: \n".repeat(byteLength / 4)),
