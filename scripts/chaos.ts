@@ -1,6 +1,6 @@
 // Runs three real larders on one storage, harms them and their neighbours at random, and checks
 // every answer byte for byte. See scripts/chaos/options.ts for the options.
-import { pause } from "../src/base/pause.ts";
+import { clock } from "../src/runtime/current.ts";
 import { fakeUpstream } from "../tests/support/fake_upstream.ts";
 import { stallAfter } from "../tests/support/faults.ts";
 import { runLarder } from "../tests/support/run_larder.ts";
@@ -52,10 +52,12 @@ async function chaos({ minutes, clients, seed, limitMegabytes }: ChaosOptions): 
       const isKept = requests.isLate(path) && await kept.has(path);
       requests.note({ path, ...health, isKept });
     }
-    await pause(UPSTREAM_MS);
+    await clock.pause(UPSTREAM_MS);
     return undefined;
   };
-  upstream.breakNar((answer, exchange) => stallAfter(PART_BYTES, pause(PART_MS))(answer, exchange));
+  upstream.breakNar((answer, exchange) =>
+    stallAfter(PART_BYTES, clock.pause(PART_MS))(answer, exchange)
+  );
   const tally = new Tally();
   using _growing = await world.grow(isOver);
   const port = (dice: Dice) => () => dice.pick(cluster.replicas).larder?.port;
@@ -63,7 +65,7 @@ async function chaos({ minutes, clients, seed, limitMegabytes }: ChaosOptions): 
     const dice = new Dice(seed, `client ${at}`);
     const client = new Client({ dice, tally, world, port: port(dice) });
     while (!isOver()) {
-      await pause(dice.below(REST_MAX_MS));
+      await clock.pause(dice.below(REST_MAX_MS));
       await client.act();
     }
   });
@@ -117,7 +119,7 @@ function requestRows(kind: string, figures: RequestFigures): [string, string | n
 /** Else clients pin more than the limit allows, and nothing can be kept. */
 async function unpinAll({ replicas }: Cluster, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
-    await pause(UNPIN_EVERY_MS);
+    await clock.pause(UNPIN_EVERY_MS);
     for (const { larder } of replicas) await unpinAt(larder?.url).catch(() => undefined);
   }
 }

@@ -1,7 +1,8 @@
 // Fails when imports break the layers: they must not go up or sideways, nor in a cycle through rooms
-// of a layer. Only `app` may import a back end. Nothing is exported for tests alone, and no name
-// twice. Run by `deno task ok`.
+// of a layer. Only `app` may import a back end. Time and chance come from `src/runtime/`. Nothing
+// is exported for tests alone, and no name twice. Run by `deno task ok`.
 import ts from "typescript";
+import { ambientProblems } from "./check_layers/ambient.ts";
 import { deadExports, twinExports } from "./check_layers/exports.ts";
 import { importProblems } from "./check_layers/imports.ts";
 import { roomProblems } from "./check_layers/rooms.ts";
@@ -12,6 +13,7 @@ const sources = paths.map((path) =>
 );
 const problems = [
   ...sources.flatMap(importProblems),
+  ...sources.flatMap(ambientProblems),
   ...roomProblems(sources),
   ...deadExports(sources),
   ...twinExports(sources),

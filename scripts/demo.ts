@@ -1,12 +1,12 @@
 // Demonstrates larder without Nix and internet. It pulls a closure from a small signed upstream
 // through larder, stops the upstream, and pulls the closure again.
-import { pause } from "../src/base/pause.ts";
 import { parseNarinfo } from "../src/nix/narinfo_parse.ts";
 import { fingerprintOf } from "../src/nix/fingerprint.ts";
 import type { Narinfo } from "../src/nix/narinfo.ts";
 import { parsePublicKey, type PublicKey } from "../src/nix/signature.ts";
 import { hashOfBaseName, type StorePathHash } from "../src/nix/store_path.ts";
 import { TrustedKeys } from "../src/nix/trusted_keys.ts";
+import { clock } from "../src/runtime/current.ts";
 import { type FakeUpstream, fakeUpstream } from "../tests/support/fake_upstream.ts";
 import { type LarderProcess, startLarder } from "../tests/support/larder_process.ts";
 import { checkNar, servedNarinfo } from "../tests/support/served_nar.ts";
@@ -69,7 +69,7 @@ async function narinfoOf(from: LarderProcess, storePathHash: StorePathHash): Pro
     const response = await fetch(`${from.url}/${storePathHash}.narinfo`);
     if (response.ok || left === 0) return response;
     await response.body?.cancel();
-    await pause(RETRY_AFTER_MS);
+    await clock.pause(RETRY_AFTER_MS);
   }
 }
 

@@ -1,4 +1,4 @@
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 
 /** Time between SIGTERM and SIGKILL. */
 const STOP_MAX_MS = 10_000;
@@ -44,7 +44,7 @@ export class Workplace implements AsyncDisposable {
 
   async stop(child: Deno.ChildProcess): Promise<void> {
     kill(child, "SIGTERM");
-    if (await within(child.status, STOP_MAX_MS) === undefined) kill(child, "SIGKILL");
+    if (await clock.within(child.status, STOP_MAX_MS) === undefined) kill(child, "SIGKILL");
     await child.status;
   }
 

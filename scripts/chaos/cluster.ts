@@ -1,5 +1,5 @@
-import { pause } from "../../src/base/pause.ts";
 import type { DatabasePlace } from "../../src/app/back_ends/metadata_back_end.ts";
+import { clock } from "../../src/runtime/current.ts";
 import type { FakeUpstream } from "../../tests/support/fake_upstream.ts";
 import { FaultProxy } from "../../tests/support/fault_proxy.ts";
 import { freePort } from "../../tests/support/free_port.ts";
@@ -111,7 +111,7 @@ export class Cluster implements AsyncDisposable {
   /** Counts the evicted entries each second until `isOver`. */
   async countEvictions(isOver: () => boolean): Promise<void> {
     while (!isOver()) {
-      await pause(COUNT_EVERY_MS);
+      await clock.pause(COUNT_EVERY_MS);
       await Promise.all(this.replicas.map(({ larder }) => larder && this.#count(larder)));
     }
   }

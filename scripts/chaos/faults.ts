@@ -1,4 +1,4 @@
-import { pause } from "../../src/base/pause.ts";
+import { clock } from "../../src/runtime/current.ts";
 import type { PostgresServer } from "../../tests/support/postgres.ts";
 import type { S3Fault, S3FaultProxy } from "../../tests/support/s3_fault_proxy.ts";
 import type { Dice } from "../soak/dice.ts";
@@ -35,11 +35,11 @@ export async function harm(
   const faults = faultsOf(cluster, dice);
   const counts = new Map<string, number>();
   while (!isOver()) {
-    await pause(dice.below(2 * CALM_MS));
+    await clock.pause(dice.below(2 * CALM_MS));
     const fault = dice.weighted(faults);
     cluster.health = fault.health;
     await fault.run();
-    if (fault.health !== WELL) await pause(FOUND_AGAIN_MS);
+    if (fault.health !== WELL) await clock.pause(FOUND_AGAIN_MS);
     cluster.health = WELL;
     counts.set(fault.name, (counts.get(fault.name) ?? 0) + 1);
   }
@@ -49,11 +49,11 @@ export async function harm(
 function faultsOf(cluster: Cluster, dice: Dice): readonly Fault[] {
   const { redis, postgres, s3, replicas } = cluster;
   const one = () => dice.pick(replicas);
-  const aWhile = () => pause(dice.below(FAULT_MAX_MS));
+  const aWhile = () => clock.pause(dice.below(FAULT_MAX_MS));
   const restart = async (signal: Deno.Signal) => {
     const replica = one();
     await cluster.end(replica, signal);
-    await pause(dice.below(2_000));
+    await clock.pause(dice.below(2_000));
     await cluster.start(replica);
   };
   return [
@@ -98,7 +98,7 @@ function faultsOf(cluster: Cluster, dice: Dice): readonly Fault[] {
       health: UNLOCKED,
       async run() {
         await redis.kill();
-        await pause(dice.below(2_000));
+        await clock.pause(dice.below(2_000));
         await redis.start();
       },
     },
@@ -113,7 +113,7 @@ function postgresFaults(postgres: PostgresServer, dice: Dice): readonly Fault[] 
       ...{ name: "PostgreSQL restarted", weight: 1, health: UNLOCKED },
       async run() {
         postgres.stop(dice.pick(["fast", "immediate"]));
-        await pause(dice.below(1_000));
+        await clock.pause(dice.below(1_000));
         postgres.start();
       },
     },
@@ -121,7 +121,7 @@ function postgresFaults(postgres: PostgresServer, dice: Dice): readonly Fault[] 
       ...{ name: "PostgreSQL frozen", weight: 1, health: UNREADABLE },
       async run() {
         postgres.freeze();
-        await pause(dice.below(FAULT_MAX_MS));
+        await clock.pause(dice.below(FAULT_MAX_MS));
         postgres.wake();
       },
     },
@@ -132,7 +132,7 @@ function postgresFaults(postgres: PostgresServer, dice: Dice): readonly Fault[] 
 function s3Faults(s3: S3FaultProxy, dice: Dice): readonly Fault[] {
   const kinds: Readonly<Record<string, () => S3Fault>> = {
     "S3 refusing": () => ({ status: 503, code: "SlowDown" }),
-    "S3 slow": () => ({ holdUntil: pause(dice.below(SLOW_MAX_MS)) }),
+    "S3 slow": () => ({ holdUntil: clock.pause(dice.below(SLOW_MAX_MS)) }),
     "S3 cutting": () => ({ cutAfter: dice.below(CUT_MAX_BYTES) }),
     "S3 losing answers": () => "lose the answer",
   };
@@ -141,7 +141,7 @@ function s3Faults(s3: S3FaultProxy, dice: Dice): readonly Fault[] {
     async run() {
       const share = dice.part();
       s3.fault = () => dice.part() < share ? fault() : undefined;
-      await pause(dice.below(FAULT_MAX_MS));
+      await clock.pause(dice.below(FAULT_MAX_MS));
       s3.fault = () => undefined;
     },
   }));

@@ -2,7 +2,7 @@ import ts from "typescript";
 
 /**
  * Names that `src` exports in vain: no code beside the tests mentions them again, or no other file
- * mentions a value. A type may belong to the exports of its file.
+ * mentions a value. A type may belong to the exports of its file. Tests alone play the runtime.
  */
 export function deadExports(sources: readonly ts.SourceFile[]): readonly string[] {
   const mentions = new Map<string, string[]>();
@@ -17,7 +17,9 @@ export function deadExports(sources: readonly ts.SourceFile[]): readonly string[
     };
     note(source);
   }
-  return sources.filter(({ fileName }) => fileName.startsWith("src/")).flatMap((source) =>
+  const isJudged = ({ fileName }: ts.SourceFile) =>
+    fileName.startsWith("src/") && !fileName.startsWith("src/runtime/");
+  return sources.filter(isJudged).flatMap((source) =>
     exportedNames(source).flatMap(({ name, isType }) => {
       const places = mentions.get(name) ?? [];
       const inCode = places.filter((path) => !path.startsWith("tests/"));

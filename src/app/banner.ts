@@ -1,7 +1,7 @@
 import denoJson from "../../deno.json" with { type: "json" };
-import { within } from "../base/deadline.ts";
 import { visible } from "../base/visible.ts";
 import { clientSettings } from "../nix/client_settings.ts";
+import { clock } from "../runtime/current.ts";
 import type { LineSink } from "../telemetry/logger.ts";
 import { paint, type Paints } from "../telemetry/pretty/paint.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
@@ -25,7 +25,7 @@ export async function showBanner(
   facts: BannerFacts,
 ): Promise<void> {
   const paints = paint(hasColors());
-  const soon = await within(probes, PROBES_WAIT_MS);
+  const soon = await clock.within(probes, PROBES_WAIT_MS);
   sink.write(listening(facts, paints) + upstreamMarks(soon ?? [], paints));
   if (soon === undefined) sink.write(upstreamMarks(await probes, paints));
 }

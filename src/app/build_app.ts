@@ -30,6 +30,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
+import { clock } from "../runtime/current.ts";
 import { ActiveReads } from "../space/active_reads.ts";
 import type { GcOrder } from "../space/gc_event.ts";
 import { gcEvents } from "../space/gc_events.ts";
@@ -240,7 +241,7 @@ function buildCache(
       if (pool.isEmpty) return;
       fetcher.prepare();
       // Starting a Worker stops this thread for some 25 ms. Requests have their turn in between.
-      setTimeout(() => verifier.prepare(), 0);
+      clock.after(0, () => verifier.prepare());
     },
     reads,
     touches,

@@ -2,6 +2,7 @@ import { messageOf } from "../base/failure.ts";
 import { MetadataRetention } from "../cache/metadata_retention.ts";
 import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
 import type { RowSweeper } from "../metadata/row_sweeper.ts";
+import { clock } from "../runtime/current.ts";
 import { BEAT_EVERY_MS } from "../space/recover.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -67,9 +68,9 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   void app.reportToMembers();
   const freeSpace = sampleFreeSpace({ ...deps, disk: app.disk, path: deps.storage });
   const timers = [
-    setInterval(beat, BEAT_EVERY_MS),
-    setInterval(settle, SETTLE_EVERY_MS),
-    setInterval(refresh, REFRESH_EVERY_MS),
+    clock.every(BEAT_EVERY_MS, beat),
+    clock.every(SETTLE_EVERY_MS, settle),
+    clock.every(REFRESH_EVERY_MS, refresh),
   ];
   const retention = startRetention(deps);
   const job = schedule && startSchedule(schedule, () => {
@@ -79,7 +80,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   });
   return {
     async [Symbol.asyncDispose]() {
-      timers.forEach(clearInterval);
+      for (const timer of timers) timer.cancel();
       job?.[Symbol.dispose]();
       freeSpace[Symbol.dispose]();
       await feed[Symbol.asyncDispose]();
@@ -109,12 +110,12 @@ function startRetention({ stores, app, schedule, retentionMs, log }: ChoresDeps)
   const retention = new MetadataRetention(deps);
   const run = () => void retention.run();
   const timers = schedule === undefined
-    ? [setTimeout(run, FIRST_RETENTION_MS), setInterval(run, RETENTION_EVERY_MS)]
+    ? [clock.after(FIRST_RETENTION_MS, run), clock.every(RETENTION_EVERY_MS, run)]
     : [];
   return {
     run,
     async [Symbol.asyncDispose]() {
-      timers.forEach(clearTimeout);
+      for (const timer of timers) timer.cancel();
       await retention[Symbol.asyncDispose]();
     },
   };

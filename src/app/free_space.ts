@@ -1,5 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import { freeBytesOf } from "../base/free_bytes.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
@@ -31,6 +32,6 @@ export function sampleFreeSpace({ path, metrics, disk, log }: FreeSpaceDeps): Di
     }
   };
   void sample();
-  const timer = setInterval(sample, SAMPLE_EVERY_MS);
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  const timer = clock.every(SAMPLE_EVERY_MS, sample);
+  return { [Symbol.dispose]: () => timer.cancel() };
 }

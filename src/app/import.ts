@@ -8,6 +8,7 @@ import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
 import type { Settings } from "../config/options.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
+import { clock } from "../runtime/current.ts";
 import { ActiveReads } from "../space/active_reads.ts";
 import { assembleSpace } from "../space/assemble_space.ts";
 import { BEAT_EVERY_MS } from "../space/recover.ts";
@@ -136,6 +137,6 @@ function trustOf(settings: Settings, further: readonly (PublicKey | undefined)[]
 }
 
 function repeated(everyMs: number, work: () => Promise<void>): Disposable {
-  const timer = setInterval(() => void work(), everyMs);
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  const timer = clock.every(everyMs, () => void work());
+  return { [Symbol.dispose]: () => timer.cancel() };
 }

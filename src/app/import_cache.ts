@@ -12,6 +12,7 @@ import type { Handling } from "../cache/import/import_nar.ts";
 import type { Settings } from "../config/options.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
+import { clock } from "../runtime/current.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
@@ -46,7 +47,7 @@ export async function importCache(
 }
 
 function folderSource(path: string, roots: readonly StorePathHash[]): BinaryCacheSource {
-  const reader = new FolderReader(path, Date.now);
+  const reader = new FolderReader(path, () => clock.wallMs());
   const all = reader.list();
   const wanted: WantedPaths = roots.length > 0
     ? { roots, hasClosures: true }
@@ -67,7 +68,7 @@ function upstreamReader(settings: Settings, url: string): CacheReader {
     narinfos: new HttpNarinfoSource({ settings: http, client, fetcher }),
     nars: new HttpNarSource({ settings: http, client }),
     idleTimeoutMs: http.idleTimeoutMs,
-    nowMs: Date.now,
+    nowMs: () => clock.wallMs(),
     close: () => client.close(),
   });
 }

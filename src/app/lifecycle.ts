@@ -1,5 +1,4 @@
-import { within } from "../base/deadline.ts";
-import { pause } from "../base/pause.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { App } from "./build_app.ts";
 import type { Listener } from "./listen.ts";
@@ -52,10 +51,10 @@ function onStopSignal(stop: (signal: StopSignal) => void): () => void {
   const removals = STOP_SIGNALS.map((signal) => {
     const listener = () => {
       if (stoppedAtMs === undefined) {
-        stoppedAtMs = performance.now();
+        stoppedAtMs = clock.nowMs();
         return stop(signal);
       }
-      const sinceMs = performance.now() - stoppedAtMs;
+      const sinceMs = clock.nowMs() - stoppedAtMs;
       if (hasTerminal && signal === "SIGINT" && sinceMs < CTRL_C_ECHO_MS) return;
       Deno.exit(KILLED_STATUS[signal]);
     };
@@ -80,8 +79,8 @@ export async function drain(parts: DrainParts): Promise<void> {
   service.stopping(delayMs + DRAIN_MAX_MS + CLOSING_MAX_MS);
   app.stopping();
   listener.retire();
-  if (delayMs > 0) await pause(delayMs);
+  if (delayMs > 0) await clock.pause(delayMs);
   const over = Promise.all([listener.shutdown(), app.downloadsOver()]).then(() => true);
-  const ended = await within(over, DRAIN_MAX_MS);
+  const ended = await clock.within(over, DRAIN_MAX_MS);
   if (!ended) log.warn("requests aborted at shutdown", { limit_ms: DRAIN_MAX_MS });
 }

@@ -4,6 +4,7 @@ import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { Repairer } from "../cache/reconcile/repairer.ts";
 import type { WorkLeases } from "../locks/work_leases.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
+import { clock } from "../runtime/current.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { App } from "./build_app.ts";
@@ -40,7 +41,7 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
   const first = keptFiles > FILES_ON_THIS_THREAD_MAX ? beside : here;
   const reconciler = new Reconciler({
     ...{ leases, log },
-    nowMs: Date.now,
+    nowMs: () => clock.wallMs(),
     // Later passes are slow: a shard in ten seconds.
     comparer: {
       isSmall: keptFiles <= FILES_FOR_LARGE_SHARDS_MAX,

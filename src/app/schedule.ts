@@ -1,5 +1,6 @@
 import { Cron } from "croner";
 import { LOCAL_TIME, type Schedule } from "../config/kinds/schedule.ts";
+import { clock } from "../runtime/current.ts";
 
 /** A schedule and its time zone. */
 export interface ScheduledTimes {
@@ -13,8 +14,8 @@ export function startSchedule(
   work: () => void,
 ): Disposable {
   if (schedule.kind === "every") {
-    const timer = setInterval(work, schedule.everyMs);
-    return { [Symbol.dispose]: () => clearInterval(timer) };
+    const timer = clock.every(schedule.everyMs, work);
+    return { [Symbol.dispose]: () => timer.cancel() };
   }
   const zone = timezone === LOCAL_TIME ? {} : { timezone };
   const job = new Cron(schedule.cron, zone, work);

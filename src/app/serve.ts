@@ -1,9 +1,9 @@
 import denoJson from "../../deno.json" with { type: "json" };
-import { within } from "../base/deadline.ts";
 import type { Settings } from "../config/options.ts";
 import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_hand_over.ts";
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
+import { clock } from "../runtime/current.ts";
 import type { SpaceParts } from "../space/assemble_space.ts";
 import { narPathOf } from "../storage/local/nar_path.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
@@ -89,7 +89,7 @@ export async function serve(settings: Settings): Promise<number> {
     const pipeline = atFirstAnswer(app.pipeline, () => app.prepareWorkers());
     const parts = {
       ...listenSettings(settings, metrics),
-      server: { ...pipeline, log, nowMs: Date.now, proxies: proxiesOf(settings) },
+      server: { ...pipeline, log, nowMs: () => clock.wallMs(), proxies: proxiesOf(settings) },
     };
     await using listener = await listen(parts);
     using service = serviceManager({ variable, folder: folders.storage, log });
@@ -114,7 +114,7 @@ export async function serve(settings: Settings): Promise<number> {
     await drain({ app, listener, service, log, delayMs: settings["server.drain-delay"] });
   }
   await telemetry.stop();
-  await within(queue.flushed(), LOG_FLUSH_MAX_MS);
+  await clock.within(queue.flushed(), LOG_FLUSH_MAX_MS);
   return 0;
 }
 

@@ -1,4 +1,5 @@
 import { type Facts, reasonOf } from "../base/failure.ts";
+import { clock, dice } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
@@ -70,8 +71,8 @@ function notifying(path: string, { socket, open, outage, deps }: Channel): Servi
       const everyMs = watchdogMs(deps.variable) / WATCHDOG_PART;
       if (!(everyMs >= 1)) return;
       // On the thread that answers requests: a stuck thread sends nothing.
-      const timer = setInterval(() => send("WATCHDOG=1"), everyMs);
-      open.defer(() => clearInterval(timer));
+      const timer = clock.every(everyMs, () => send("WATCHDOG=1"));
+      open.defer(() => timer.cancel());
     },
     stopping: (withinMs) =>
       send("STOPPING=1", `EXTEND_TIMEOUT_USEC=${withinMs * 1_000}`, "STATUS=stopping"),
@@ -81,7 +82,7 @@ function notifying(path: string, { socket, open, outage, deps }: Channel): Servi
 
 /** Deno sends datagrams from sockets with a name alone. The name is free again at once. */
 function unnamedSocket(folder: string): Deno.DatagramConn {
-  const path = `${folder}/.${crypto.randomUUID()}`;
+  const path = `${folder}/.${dice.uuid()}`;
   const socket = Deno.listenDatagram({ transport: "unixpacket", path });
   Deno.removeSync(path);
   return socket;

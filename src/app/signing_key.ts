@@ -2,6 +2,7 @@ import { dirname } from "node:path";
 import { Failure, reasonOf } from "../base/failure.ts";
 import { removeIfPresent } from "../base/files.ts";
 import { generateSecretKey, parseSecretKey, type SecretKey } from "../nix/signature.ts";
+import { dice } from "../runtime/current.ts";
 
 export interface SigningKeyPlace {
   readonly path: string;
@@ -59,7 +60,7 @@ export function existingKey(path: string): SecretKey | undefined {
 
 /** Writes the key unless `path` has one. Returns the key at `path`. */
 function writeKey(path: string, key: SecretKey): SecretKey {
-  const temporary = `${path}.${crypto.randomUUID()}`;
+  const temporary = `${path}.${dice.uuid()}`;
   try {
     writeDurably(temporary, `${key.text}\n`);
     // Unlike a rename, a link never replaces a file, and never shows half a key.

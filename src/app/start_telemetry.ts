@@ -1,6 +1,7 @@
 import { cpuUsage } from "node:process";
 import denoJson from "../../deno.json" with { type: "json" };
 import type { Settings } from "../config/options.ts";
+import { clock, dice } from "../runtime/current.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
 import type { Group } from "../telemetry/instruments/instrument.ts";
 import type { LineQueue } from "../telemetry/line_queue.ts";
@@ -46,9 +47,9 @@ export async function startTelemetry(parts: TelemetryInputs): Promise<Telemetry>
   ];
   const metrics = new Metrics({ groups, domains: { upstreams: upstreams.map(({ url }) => url) } });
   readProcess(metrics, denoJson.version);
-  const problems = new RecentProblems(Date.now);
+  const problems = new RecentProblems(() => clock.wallMs());
   const watched = (quiet: Logger) =>
-    quietWithoutDatabase({ log: problems.watch(quiet), quiet, nowMs: Date.now });
+    quietWithoutDatabase({ log: problems.watch(quiet), quiet, nowMs: () => clock.wallMs() });
   if (!exports) {
     const log = watched(plainLog);
     const nothing = { tracer: undefined, upstreamTrace: undefined };
@@ -96,9 +97,9 @@ async function openTelemetry(
   const otel = startOtel({
     senders: transport === undefined ? lineSenders(queue) : grpcSenders(transport),
     metrics,
-    service: { version: denoJson.version, instanceId: crypto.randomUUID() },
+    service: { version: denoJson.version, instanceId: dice.uuid() },
     variable,
-    nowMs: Date.now,
+    nowMs: () => clock.wallMs(),
     losses: {
       receiver: url ?? "standard output",
       warn: (msg, facts) => log.warn(msg, facts),
@@ -117,8 +118,9 @@ async function openTelemetry(
 
 /** Registers the gauges of the process, and the build info. */
 function readProcess(metrics: Metrics, version: string): void {
+  const startedAtMs = clock.wallMs() - clock.nowMs();
   metrics.gauge("build_info", { version, deno: Deno.version.deno }, () => 1);
-  metrics.gauge("process_start_time_seconds", {}, () => performance.timeOrigin / 1_000);
+  metrics.gauge("process_start_time_seconds", {}, () => startedAtMs / 1_000);
   metrics.gauge("process_cpu_seconds_total", {}, () => {
     const { user, system } = cpuUsage();
     return (user + system) / 1_000_000;

@@ -1,5 +1,6 @@
 import { type MemberId, newMemberId } from "../base/member_id.ts";
 import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
+import { clock } from "../runtime/current.ts";
 import { recover, settlingOutage } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
 import type { KeyKeeper } from "../metadata/key_keeper.ts";
@@ -67,11 +68,11 @@ export async function openStores(
   );
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
   const traced = tracer ? tracedNars(narFiles, places.nars.kind, tracer) : narFiles;
-  const clock = new SharedClock({ board: database.board, nowMs: Date.now, log });
-  await clock.measure();
+  const sharedClock = new SharedClock({ board: database.board, nowMs: () => clock.wallMs(), log });
+  await sharedClock.measure();
   const isRemote = places.nars.kind !== "local";
   // A clock that never steps back.
-  const nowMs = () => performance.now();
+  const nowMs = () => clock.nowMs();
   const watched = isRemote ? new WatchedNarStore(traced, { log, nowMs }) : traced;
   const nars = new HotNarStore(watched, HOT_NARS);
   const spool = opened.use(new LocalSpool(folders.temp, { member, log }));
@@ -86,9 +87,9 @@ export async function openStores(
   const resources = opened.move();
   return {
     ...{ changes: database, metadata, nars, locator, graceMs, member, spool, claim },
-    ...{ board: database.board, ids: database, keys: database.keys, nowMs: clock.nowMs },
+    ...{ board: database.board, ids: database, keys: database.keys, nowMs: sharedClock.nowMs },
     async settle() {
-      await clock.measure();
+      await sharedClock.measure();
       await recover(settling);
       if (places.database.kind === "sqlite") await watch.warnIfShared();
     },

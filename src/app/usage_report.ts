@@ -1,6 +1,7 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { messageOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /**
@@ -69,11 +70,12 @@ export function reportUsage(
     url,
     hint: "larder analytics --show prints the report",
   });
-  const timer = setInterval(() => void send(settings, url, log), everyMs);
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  const timer = clock.every(everyMs, () => void send(settings, url, log));
+  return { [Symbol.dispose]: () => timer.cancel() };
 }
 
 async function send(settings: Settings, url: string, log: Logger): Promise<void> {
+  using limit = clock.deadline(SEND_MAX_MS);
   try {
     const answer = await fetch(url, {
       method: "POST",
@@ -85,7 +87,7 @@ async function send(settings: Settings, url: string, log: Logger): Promise<void>
       },
       body: usageReportText(settings),
       redirect: "error",
-      signal: AbortSignal.timeout(SEND_MAX_MS),
+      signal: limit.signal,
     });
     await answer.body?.cancel();
     log.debug("usage report sent", { status: answer.status });

@@ -1,4 +1,4 @@
-import { setImmediate } from "node:timers";
+import { clock } from "../runtime/current.ts";
 
 /** Up to so many connections never wait for each other. */
 const CROWD_MIN = 64;
@@ -58,10 +58,10 @@ export class FairTurns {
   /** Begins more at once while sockets are ready, else in the next turn. */
   #goOn(): void {
     this.#isTurnDue = true;
-    setImmediate(() => {
+    clock.soon(() => {
       if (this.#waiting.length > 0 && this.#begun < BEGUN_MAX) this.#release();
       // Set behind all other work: the event loop looks for ready sockets before it fires.
-      else setTimeout(() => this.#nextTurn(), 0);
+      else clock.after(0, () => this.#nextTurn());
     });
   }
 

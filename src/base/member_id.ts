@@ -1,3 +1,5 @@
+import { dice } from "../runtime/current.ts";
+
 /** Identifies one process among all that share the storage: `<host>.<process id>.<UUID>`. */
 export type MemberId = string;
 
@@ -9,7 +11,7 @@ const MEMBER_REGEXP = /^(?:(?<host>.+)\.(?<pid>\d+)\.)?[0-9a-f]{8}(-[0-9a-f]{4})
 
 /** An id that no process had before. It may name a file. */
 export function newMemberId(host: string, pid: number): MemberId {
-  return `${fileNameOf(host)}.${pid}.${crypto.randomUUID()}`;
+  return `${fileNameOf(host)}.${pid}.${dice.uuid()}`;
 }
 
 export function isMemberId(text: string): boolean {

@@ -1,3 +1,4 @@
+import { clock } from "../runtime/current.ts";
 import { Notifier } from "./notifier.ts";
 
 /** A memory limit in bytes that many shares draw on. */
@@ -38,10 +39,10 @@ export class MemoryAllowance {
       take,
       hold,
       takeWithin: async (bytes, limitMs) => {
-        const untilMs = performance.now() + limitMs;
+        const untilMs = clock.nowMs() + limitMs;
         for (;;) {
           if (take(bytes)) return true;
-          const leftMs = untilMs - performance.now();
+          const leftMs = untilMs - clock.nowMs();
           if (leftMs <= 0) return false;
           await this.#givenBack.notified(leftMs);
         }

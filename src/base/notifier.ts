@@ -1,3 +1,5 @@
+import { clock } from "../runtime/current.ts";
+
 /**
  * Wakes every waiting caller at once. For state that lives elsewhere and changes often: read the
  * state, `await notifier.notified()` if it is not ready, and read it again.
@@ -16,9 +18,9 @@ export class Notifier {
   notified(limitMs?: number): Promise<void> {
     return new Promise((resolve) => {
       if (limitMs === undefined) return void this.#waiting.push(resolve);
-      const timer = setTimeout(wake, limitMs);
+      const timer = clock.after(limitMs, wake);
       function wake(): void {
-        clearTimeout(timer);
+        timer.cancel();
         resolve();
       }
       this.#waiting.push(wake);

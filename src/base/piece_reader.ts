@@ -1,3 +1,5 @@
+import type { Timer } from "../runtime/clock.ts";
+import { clock } from "../runtime/current.ts";
 import type { Bytes } from "./bytes.ts";
 
 /** One read of the network returns 60 to 90 KiB at most. */
@@ -45,11 +47,11 @@ export class PieceReader {
     const { value, done } = await this.#nextChunk();
     this.#next = undefined;
     if (done || value === undefined) return undefined;
-    const waitMs = this.#givenAtMs + COLLECT_MS - performance.now();
+    const waitMs = this.#givenAtMs + COLLECT_MS - clock.nowMs();
     const piece = value.length < SMALL_BYTES && waitMs > 0
       ? await this.#collect(value, waitMs)
       : this.#owned(value);
-    this.#givenAtMs = performance.now();
+    this.#givenAtMs = clock.nowMs();
     return piece;
   }
 
@@ -78,11 +80,11 @@ export class PieceReader {
       this.#buffer = bytes.buffer;
     };
     add(first);
-    let timer: ReturnType<typeof setTimeout> | undefined;
+    let timer: Timer | undefined;
     const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), waitMs);
+      timer = clock.after(waitMs, () => resolve(undefined));
     });
-    const untilMs = performance.now() + waitMs;
+    const untilMs = clock.nowMs() + waitMs;
     try {
       do {
         const chunk = await Promise.race([this.#nextChunk(), late]);
@@ -90,11 +92,11 @@ export class PieceReader {
         if (length + chunk.value.length > COLLECTED_BYTES_MAX) break;
         this.#next = undefined;
         add(chunk.value);
-      } while (performance.now() < untilMs);
+      } while (clock.nowMs() < untilMs);
     } catch {
       // The next read throws it.
     } finally {
-      clearTimeout(timer);
+      timer?.cancel();
     }
     return this.#reuses ? collected.subarray(0, length) : collected.slice(0, length);
   }

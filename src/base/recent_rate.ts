@@ -1,3 +1,5 @@
+import { clock } from "../runtime/current.ts";
+
 /** Long enough to be steady, short enough to show a standstill soon. */
 const WINDOW_S = 5;
 
@@ -14,7 +16,7 @@ export class RecentRate {
   readonly #slots = new Float64Array(WINDOW_S);
   #newestS = 0;
 
-  constructor(nowMs: () => number = () => performance.now()) {
+  constructor(nowMs: () => number = () => clock.nowMs()) {
     this.#nowMs = nowMs;
   }
 

@@ -1,6 +1,6 @@
 import { messageOf } from "../base/failure.ts";
-import { pauseBehindBatch } from "../base/pause.ts";
 import type { RowSweeper, SweptRows } from "../metadata/row_sweeper.ts";
+import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Touches } from "./touches.ts";
@@ -76,13 +76,13 @@ export class MetadataRetention implements AsyncDisposable {
         await touches.flush();
         flushedAtMs = nowMs();
       }
-      const startedAtMs = performance.now();
+      const startedAtMs = clock.nowMs();
       const swept = await metadata.sweepRows({ ...order, spared: reads.names(), after });
       if (!swept.settled) await protect();
       add(swept);
       if (swept.next === undefined) return;
       after = swept.next;
-      await pauseBehindBatch(performance.now() - startedAtMs, this.#stop.signal);
+      await clock.pauseBehindBatch(clock.nowMs() - startedAtMs, this.#stop.signal);
     }
   }
 }

@@ -3,6 +3,8 @@ import type { Change, ChangeWriter } from "../metadata/metadata_store.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { Timer } from "../runtime/clock.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
@@ -25,7 +27,7 @@ export interface TouchesDeps {
 /** Notes the touches of entries in memory, and writes them in batches. */
 export class Touches implements AsyncDisposable {
   readonly #deps: TouchesDeps;
-  readonly #timer: ReturnType<typeof setInterval>;
+  readonly #timer: Timer;
   #narinfos = new Map<StorePathHash, number>();
   #nars = new Map<NarName, number>();
   #documents = new Map<DocumentPath, number>();
@@ -35,7 +37,7 @@ export class Touches implements AsyncDisposable {
   constructor(deps: TouchesDeps) {
     this.#deps = deps;
     this.#outage = new OutageLog(deps.log, OUTAGES.touches);
-    this.#timer = setInterval(() => this.flush(), FLUSH_EVERY_MS);
+    this.#timer = clock.every(FLUSH_EVERY_MS, () => this.flush());
   }
 
   narinfo(storePathHash: StorePathHash): void {
@@ -71,7 +73,7 @@ export class Touches implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearInterval(this.#timer);
+    this.#timer.cancel();
     await this.flush();
   }
 

@@ -1,9 +1,9 @@
 import { Failure } from "../base/failure.ts";
-import { within } from "../base/deadline.ts";
 import { snakeNames } from "../base/snake_names.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { size } from "../config/kinds/size.ts";
 import type { Kind } from "../config/kinds/option.ts";
+import { clock } from "../runtime/current.ts";
 import type { GcDone, GcEvent, GcProgress } from "../space/gc_event.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
@@ -105,7 +105,7 @@ async function* eventsOf({ body }: Response): AsyncGenerator<GcEvent> {
   let rest = "";
   try {
     for (;;) {
-      const read = await within(reader.read(), SILENCE_MAX_MS);
+      const read = await clock.within(reader.read(), SILENCE_MAX_MS);
       if (read === undefined || read.done) return;
       const lines = (rest + read.value).split("\n");
       rest = lines.pop() ?? "";

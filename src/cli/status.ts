@@ -1,9 +1,9 @@
 import { boundedText } from "../base/bounded_text.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { Failure, messageOf } from "../base/failure.ts";
-import { pause } from "../base/pause.ts";
 import { snakeNames } from "../base/snake_names.ts";
 import { boolean } from "../config/kinds/plain.ts";
+import { clock } from "../runtime/current.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { serverAddress } from "./client/server_address.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
@@ -82,7 +82,7 @@ async function watch(
     }
     process.clearScreen();
     process.writeOut(screen);
-    await pause(WATCH_EVERY_MS);
+    await clock.pause(WATCH_EVERY_MS);
   }
   return status;
 }
@@ -111,7 +111,7 @@ async function showOnce(request: StatusRequest, process: Output): Promise<number
   const stats = new ServerJson(value);
   if (request.json) process.writeOut(`${JSON.stringify(value, null, 2)}\n`);
   else process.writeOut(statusScreen({ server, stats }, process.screenSize()));
-  const { isWell } = shownVerdict(stats, stats.at("at").timeMs ?? Date.now());
+  const { isWell } = shownVerdict(stats, stats.at("at").timeMs ?? clock.wallMs());
   return isWell || !request.strict ? EXIT.ok : EXIT.failed;
 }
 

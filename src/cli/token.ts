@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
-import { randomBytes } from "node:crypto";
 import { EXIT } from "../base/exit_codes.ts";
 import { ConfigError } from "../config/config_error.ts";
 import { expectedInstead, type Kind } from "../config/kinds/option.ts";
 import { choice } from "../config/kinds/plain.ts";
 import { namedToken } from "../config/kinds/token.ts";
 import { type Role, ROLES, TOKEN_OPTION } from "../http/message/role.ts";
+import { dice } from "../runtime/current.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { parseArguments } from "./flags.ts";
@@ -48,7 +48,7 @@ function tokenCommand(args: readonly string[], process: CommandProcess): Promise
     ...flags.role === undefined ? [`--role: got nothing, expected ${role.placeholder}`] : [],
   ];
   if (problems.length > 0 || flags.role === undefined) throw new ConfigError(problems);
-  const secret = `larder-${Buffer.from(randomBytes(SECRET_BYTES)).toString("base64url")}`;
+  const secret = `larder-${Buffer.from(dice.bytes(SECRET_BYTES)).toString("base64url")}`;
   process.writeOut(`${namedToken.print({ name, secret })}\n`);
   process.writeError(adviceFor(flags.role));
   return Promise.resolve(EXIT.ok);

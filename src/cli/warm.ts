@@ -1,4 +1,5 @@
 import { boolean } from "../config/kinds/plain.ts";
+import { clock } from "../runtime/current.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, type FailedPath, nameOf, reportFailures } from "./client/each.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
@@ -132,7 +133,7 @@ async function follow(
   const meter = new WarmMeter();
   using _status = new StatusLine(
     process,
-    (columns) => meter.line(warm.progress, performance.now(), columns),
+    (columns) => meter.line(warm.progress, clock.nowMs(), columns),
   );
   await warm.run(targets.map(({ storePathHash, baseName }) => ({
     storePathHash,

@@ -1,4 +1,4 @@
-import type { TimeSlice } from "../base/time_slice.ts";
+import type { TimeSlice } from "../runtime/clock.ts";
 import { NO_NAR, type ReferenceGraph } from "./reference_graph.ts";
 
 /** Stored and missing part of a closure. */

@@ -1,8 +1,9 @@
-import type { TimeSlice } from "../base/time_slice.ts";
 import { Failure } from "../base/failure.ts";
 import type { GraphFinder } from "../metadata/graph_finder.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { TimeSlice } from "../runtime/clock.ts";
+import { clock } from "../runtime/current.ts";
 
 export type GraphMetadata = Pick<GraphFinder, "graphRows">;
 
@@ -29,7 +30,7 @@ export interface ReferenceGraph {
 export interface GraphLimits {
   readonly pathsMax: number;
   readonly referencesMax: number;
-  /** Deadline by `performance.now()`. */
+  /** Deadline by `clock.nowMs()`. */
   readonly untilMs: number;
 }
 
@@ -82,7 +83,7 @@ class Places<Key> {
 
 function refuseBeyond(limits: GraphLimits, paths: number, references: number): void {
   const { pathsMax, referencesMax, untilMs } = limits;
-  if (paths <= pathsMax && references <= referencesMax && performance.now() <= untilMs) return;
+  if (paths <= pathsMax && references <= referencesMax && clock.nowMs() <= untilMs) return;
   const facts = { paths, references };
   throw new Failure("overloaded", "Cannot read closures: they are beyond the limits", facts);
 }

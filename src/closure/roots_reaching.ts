@@ -1,5 +1,5 @@
-import type { TimeSlice } from "../base/time_slice.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { TimeSlice } from "../runtime/clock.ts";
 import { type GraphLimits, type GraphMetadata, readReferenceGraph } from "./reference_graph.ts";
 
 /** The roots whose closures contain `target`. Throws "overloaded" beyond a limit. */

@@ -1,5 +1,7 @@
 import { messageOf } from "../base/failure.ts";
 import type { Figure, HistoryKeeper, Tier } from "../metadata/history_keeper.ts";
+import type { Timer } from "../runtime/clock.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import {
   expiredAt,
@@ -58,7 +60,7 @@ export class History implements HistoryReader, AsyncDisposable {
   #counted: Readonly<Partial<Record<Figure, number>>> = {};
   #inFlightMs = 0;
   #writing: Promise<void> | undefined;
-  readonly #timers: ReturnType<typeof setInterval>[] = [];
+  readonly #timers: Timer[] = [];
   readonly #startedAtMs: number;
 
   constructor(deps: HistoryDeps) {
@@ -70,8 +72,8 @@ export class History implements HistoryReader, AsyncDisposable {
   async start(): Promise<void> {
     await this.#read();
     this.#timers.push(
-      setInterval(() => void this.write(), WRITE_EVERY_MS),
-      setInterval(() => this.countInFlight(), COUNT_EVERY_MS),
+      clock.every(WRITE_EVERY_MS, () => void this.write()),
+      clock.every(COUNT_EVERY_MS, () => this.countInFlight()),
     );
   }
 
@@ -98,7 +100,7 @@ export class History implements HistoryReader, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#timers.length === 0) return;
-    for (const timer of this.#timers.splice(0)) clearInterval(timer);
+    for (const timer of this.#timers.splice(0)) timer.cancel();
     await this.#writing;
     await this.write();
   }

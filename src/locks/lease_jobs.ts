@@ -1,3 +1,4 @@
+import { dice } from "../runtime/current.ts";
 import type { LockName } from "./locks.ts";
 
 /** Purposes of leases: the values of `lock_type` in logs. */
@@ -45,5 +46,5 @@ export function delayMs(
   retries: number,
 ): number {
   const longestMs = Math.min(maxDelayMs, initialDelayMs * 2 ** retries);
-  return hasJitter ? longestMs * (1 - Math.random() / 2) : longestMs;
+  return hasJitter ? longestMs * (1 - dice.fraction() / 2) : longestMs;
 }

@@ -1,6 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
-import { pause } from "../base/pause.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
@@ -67,7 +67,7 @@ export class Leases {
   async take(job: LeaseJob): Promise<WorkLease> {
     const facts = { "larder.lock.type": job.lockType };
     return await this.#deps.tracer.span({ name: "acquire lock", kind: "client", facts }, (span) => {
-      const call: LeaseCall = { job, startedAtMs: performance.now(), retries: 0 };
+      const call: LeaseCall = { job, startedAtMs: clock.nowMs(), retries: 0 };
       return this.#take(call).then((lease) => {
         span.set({ "larder.lock.turn": lease.kind, "larder.lock.retries": call.retries });
         return lease;
@@ -116,7 +116,7 @@ export class Leases {
           return await this.#unlocked(call, error);
         }
       }
-      await pause(delayMs(job.retryPolicy, call.retries++));
+      await clock.pause(delayMs(job.retryPolicy, call.retries++));
       this.#deps.metrics.retried(job);
     }
   }
@@ -149,14 +149,14 @@ export class Leases {
   #workLeaseOf(lease: Lease, call: LeaseCall, mode: LockMode): WorkLease {
     const { metrics } = this.#deps;
     const { job } = call;
-    const atMs = performance.now();
+    const atMs = clock.nowMs();
     metrics.acquired(job, mode);
     this.#logAcquired(call);
     let isOver = false;
     return {
       kind: "ours",
       async [Symbol.asyncDispose]() {
-        if (!isOver) metrics.released(job, mode, (performance.now() - atMs) / 1_000);
+        if (!isOver) metrics.released(job, mode, (clock.nowMs() - atMs) / 1_000);
         isOver = true;
         await lease[Symbol.asyncDispose]();
       },
@@ -177,7 +177,7 @@ export class Leases {
     const { job } = call;
     metrics.failed(job, "timeout");
     if (job.lockType === "lru") {
-      const nowMs = performance.now();
+      const nowMs = clock.nowMs();
       // A member that needs room asks several times a second.
       const isNews = nowMs >= this.#lruLoggedAtMs + LRU_LOG_EVERY_MS;
       log[isNews ? "info" : "debug"]("another instance is running LRU", factsOf(call));
@@ -225,7 +225,7 @@ function factsOf({ job: { lockType, hash }, startedAtMs, retries }: LeaseCall) {
   return {
     ...(hash === undefined ? {} : { hash }),
     lock_type: lockType,
-    duration_ms: Math.round(performance.now() - startedAtMs),
+    duration_ms: Math.round(clock.nowMs() - startedAtMs),
     retries,
   };
 }

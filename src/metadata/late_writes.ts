@@ -1,8 +1,8 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import { Notifier } from "../base/notifier.ts";
-import { SharedTimer } from "../base/shared_timer.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
@@ -59,8 +59,8 @@ export class LateWrites {
   readonly #narinfos = new Map<StorePathHash, PutNarinfo>();
   readonly #nars = new Map<NarName, Set<UpstreamChange>>();
   readonly #outage;
-  readonly #late = new SharedTimer(LATE_AFTER_MS);
-  readonly #soon = new SharedTimer(0);
+  readonly #late = clock.sharedTimer(LATE_AFTER_MS);
+  readonly #soon = clock.sharedTimer(0);
   readonly #removed = new Notifier();
   #length = 0;
 
@@ -97,10 +97,10 @@ export class LateWrites {
   landed(storePathHash: StorePathHash, limitMs: number): Promise<void> | undefined {
     const change = this.#narinfos.get(storePathHash);
     if (change === undefined) return undefined;
-    const untilMs = performance.now() + limitMs;
+    const untilMs = clock.nowMs() + limitMs;
     const isLate = () => this.#narinfos.get(storePathHash) === change;
     return (async () => {
-      for (let leftMs = limitMs; leftMs > 0 && isLate(); leftMs = untilMs - performance.now()) {
+      for (let leftMs = limitMs; leftMs > 0 && isLate(); leftMs = untilMs - clock.nowMs()) {
         await this.#removed.notified(leftMs);
       }
     })();

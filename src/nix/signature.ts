@@ -2,11 +2,11 @@ import {
   createPrivateKey,
   createPublicKey,
   type KeyObject,
-  randomBytes,
   sign as signBytes,
   verify as verifyBytes,
 } from "node:crypto";
 import { Failure } from "../base/failure.ts";
+import { dice } from "../runtime/current.ts";
 import { excerpt } from "./excerpt.ts";
 
 const SIGNATURE_BYTES = 64;
@@ -119,7 +119,7 @@ export function generateSecretKey(name: string): SecretKey {
   if (!KEY_NAME_REGEXP.test(name)) {
     throw new Failure("bad-request", `Cannot use ${excerpt(name)} as a key name`);
   }
-  return new SecretKey(name, new Uint8Array(randomBytes(KEY_BYTES)));
+  return new SecretKey(name, dice.bytes(KEY_BYTES));
 }
 
 interface NamedBytes {

@@ -1,3 +1,4 @@
+import { dice } from "../runtime/current.ts";
 import { encodeNix32, NIX32_ALPHABET } from "./nix32.ts";
 import { type NarName, parseNarName } from "./nar_name.ts";
 
@@ -25,7 +26,7 @@ const ID_REGEXP = new RegExp(`^[${NIX32_ALPHABET}]{${ID_CHARS}}$`);
 
 /** A name that no object has had. */
 export function newStoredName(narName: NarName): StoredName {
-  return storedName(narName, encodeNix32(crypto.getRandomValues(new Uint8Array(ID_BYTES))));
+  return storedName(narName, encodeNix32(dice.bytes(ID_BYTES)));
 }
 
 export function storedName(narName: NarName, id: string): StoredName {

@@ -1,4 +1,3 @@
-import { TimeSlice } from "../base/time_slice.ts";
 import { SingleFlight } from "../base/single_flight.ts";
 import { type ClosureSize, closureSizes } from "../closure/closure_sizes.ts";
 import { readReferenceGraph } from "../closure/reference_graph.ts";
@@ -6,6 +5,7 @@ import type { GraphFinder } from "../metadata/graph_finder.ts";
 import type { PinFinder } from "../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import { clock } from "../runtime/current.ts";
 
 /** A pin root and the stored part of its closure. */
 export interface PinnedClosure extends ClosureSize {
@@ -57,8 +57,8 @@ export class PinnedClosures implements ClosureLister {
   }
 
   async #count(): Promise<readonly PinnedClosure[]> {
-    const untilMs = performance.now() + LIMIT_MS;
-    const slice = new TimeSlice(this.#stop.signal);
+    const untilMs = clock.nowMs() + LIMIT_MS;
+    const slice = clock.slice(this.#stop.signal);
     const pins = await this.#metadata.pins();
     const roots = pins.map(({ storePathHash }) => storePathHash);
     const limits = { pathsMax: PATHS_MAX, referencesMax: REFERENCES_MAX, untilMs };

@@ -1,7 +1,7 @@
 import { messageOf } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
-import { pause } from "../base/pause.ts";
 import type { SpaceKeeper, Stock } from "../metadata/space_keeper.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
@@ -72,7 +72,9 @@ export class Accounts {
 
   /** Finds all that pins protect. A closure of 100,000 paths takes seconds, in small steps. */
   async protect(): Promise<void> {
-    while (!this.#stopped && await this.#deps.metadata.protect(PROTECT_PATHS_MAX)) await pause(0);
+    while (!this.#stopped && await this.#deps.metadata.protect(PROTECT_PATHS_MAX)) {
+      await clock.pause(0);
+    }
     await this.observe();
   }
 

@@ -1,6 +1,6 @@
-import { pause } from "../base/pause.ts";
 import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { NarName } from "../nix/nar_name.ts";
+import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import type { RunFigures } from "./evictor.ts";
 
@@ -35,7 +35,7 @@ export async function dryRun(
       freedBytes += keptBytes;
       evictedFiles++;
     }
-    await pause(0);
+    await clock.pause(0);
   }
   return { freedBytes, evictedEntries, evictedFiles };
 }

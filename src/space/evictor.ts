@@ -1,6 +1,6 @@
-import { pause, pauseBehindBatch } from "../base/pause.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
+import { clock } from "../runtime/current.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import type { RunEnd } from "./failed_runs.ts";
@@ -114,8 +114,8 @@ export class Evictor {
       if (budget.usedBytes <= targetBytes()) return "reached";
       // Going on would remove every row, while the disk gives no space back.
       if (evicted.files.length > 0 && gone.length === 0) return "cut short";
-      if (evicted.entries < ENTRIES_MAX) await pause(0);
-      else await pauseBehindBatch(nowMs() - startedAtMs);
+      if (evicted.entries < ENTRIES_MAX) await clock.pause(0);
+      else await clock.pauseBehindBatch(nowMs() - startedAtMs);
     }
   }
 
@@ -156,7 +156,7 @@ export class Evictor {
         const settled = evicted.settled || entries > 0;
         return { narinfos, files: marked, entries, settled };
       }
-      await pause(0);
+      await clock.pause(0);
     }
   }
 }

@@ -1,8 +1,8 @@
 import pLimit from "p-limit";
-import { within } from "../base/deadline.ts";
 import { Failure, messageOf } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
@@ -57,7 +57,10 @@ export class Grant {
     taking.then(() => this.#reservations.worked(), (error) => {
       this.#reservations.failed("space reservation failed", { error: messageOf(error) });
     });
-    const inTime = await within(taking.then((reservation) => ({ reservation })), LATE_AFTER_MS);
+    const inTime = await clock.within(
+      taking.then((reservation) => ({ reservation })),
+      LATE_AFTER_MS,
+    );
     if (inTime !== undefined) return inTime.reservation;
     this.#isLate = true;
     taking.then((reservation) => reservation?.[Symbol.dispose](), () => undefined)

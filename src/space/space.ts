@@ -1,7 +1,7 @@
 import pLimit from "p-limit";
 import { Notifier } from "../base/notifier.ts";
-import { within } from "../base/deadline.ts";
 import { messageOf } from "../base/failure.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
@@ -243,7 +243,7 @@ export class Space implements AsyncDisposable {
     const { limitBytes } = this.budget;
     if (bytes + this.budget.reservedBytes > limitBytes) return false;
     // A walk along the pins that takes longer continues in the background.
-    const known = await within(this.#accounts.refresh().then(() => true), limitMs);
+    const known = await clock.within(this.#accounts.refresh().then(() => true), limitMs);
     return known === true &&
       bytes + this.budget.reservedBytes + this.budget.pinnedBytes <= limitBytes;
   }

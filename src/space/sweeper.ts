@@ -1,9 +1,9 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import { isReadOnly } from "../base/os_error.ts";
-import { pause } from "../base/pause.ts";
 import type { ChangeWriter, KeptFile } from "../metadata/metadata_store.ts";
 import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { StoredName } from "../nix/stored_name.ts";
+import { clock } from "../runtime/current.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
@@ -64,7 +64,7 @@ export class Sweeper {
    */
   async sweep(marked: readonly PendingFile[]): Promise<readonly PendingFile[]> {
     const { graceMs = 0 } = this.#deps;
-    if (graceMs > 0 && marked.length > 0) await pause(graceMs);
+    if (graceMs > 0 && marked.length > 0) await clock.pause(graceMs);
     const outcomes = await Promise.all(marked.map((file) => this.#isGone(file)));
     const gone = marked.filter((_, index) => outcomes[index]);
     await this.#deps.metadata.apply(gone.map(({ at }) => ({ kind: "nar-gone" as const, at })));

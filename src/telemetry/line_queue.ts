@@ -1,4 +1,4 @@
-import { pause } from "../base/pause.ts";
+import { clock } from "../runtime/current.ts";
 import type { LineSink } from "./logger.ts";
 import { TextBuffer } from "./text_buffer.ts";
 
@@ -60,7 +60,7 @@ export class LineQueue implements LineSink {
     let noted = 0;
     try {
       while (this.#waiting.byteLength > 0) {
-        await pause(GATHER_MS);
+        await clock.pause(GATHER_MS);
         noted = this.#noteDropped();
         [this.#waiting, this.#leaving] = [this.#leaving, this.#waiting];
         bytes = this.#leaving.bytes();
@@ -87,7 +87,11 @@ export class LineQueue implements LineSink {
   /** Appends a notice, and returns the count in it. */
   #noteDropped(): number {
     if (this.#dropped === 0) return 0;
-    const notice = { level: "warn", ts: new Date().toISOString(), msg: "log lines dropped" };
+    const notice = {
+      level: "warn",
+      ts: new Date(clock.wallMs()).toISOString(),
+      msg: "log lines dropped",
+    };
     const line = JSON.stringify({ ...notice, count: this.#dropped }) + "\n";
     this.#waiting.append(this.#format === undefined ? line : this.#format(line));
     return this.#dropped;

@@ -1,4 +1,5 @@
 import type { Facts } from "../base/failure.ts";
+import { clock } from "../runtime/current.ts";
 import type { TraceIds, Tracer } from "./tracer.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -85,7 +86,7 @@ class IsoClock {
   #text = "";
 
   now(): string {
-    const nowMs = Date.now();
+    const nowMs = clock.wallMs();
     if (nowMs !== this.#atMs) {
       this.#atMs = nowMs;
       this.#text = new Date(nowMs).toISOString();

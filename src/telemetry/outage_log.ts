@@ -1,4 +1,5 @@
 import type { Facts } from "../base/failure.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "./logger.ts";
 import type { Outage } from "./outages.ts";
 
@@ -22,7 +23,7 @@ export class OutageLog<Message extends string> {
     const { level, begins } = this.#outage;
     const hint = facts["hint"] ?? begins[message];
     this.#log[state === this.#state ? "debug" : level](message, { ...facts, hint });
-    if (this.#state === undefined) this.#startedAtMs = performance.now();
+    if (this.#state === undefined) this.#startedAtMs = clock.nowMs();
     this.#state = state;
     this.#count++;
   }
@@ -30,7 +31,7 @@ export class OutageLog<Message extends string> {
   /** Logs the end of an outage, with its failures and its duration. */
   worked(facts: Facts = {}): void {
     if (this.#state === undefined) return;
-    const duration_ms = Math.round(performance.now() - this.#startedAtMs);
+    const duration_ms = Math.round(clock.nowMs() - this.#startedAtMs);
     this.#log.info(this.#outage.over, { ...facts, times: this.#count, duration_ms });
     this.#state = undefined;
     this.#count = 0;

@@ -1,4 +1,5 @@
-import { within } from "../base/deadline.ts";
+import type { Timer } from "../runtime/clock.ts";
+import { clock } from "../runtime/current.ts";
 import type { NoAnswerReason } from "./upstream.ts";
 import {
   type HealthEvent,
@@ -24,7 +25,7 @@ export class HealthMonitor implements Disposable {
   #outage = new AbortController();
   /** Resolves when the probe that requests wait for is over. */
   #awaited: Promise<void> | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timer: Timer | undefined;
 
   constructor(deps: HealthMonitorDeps) {
     this.#deps = deps;
@@ -37,22 +38,22 @@ export class HealthMonitor implements Disposable {
   /** Notes an answer, or why none came. `failures`: the failed requests that it stands for. */
   note(reason: NoAnswerReason | undefined, failures: number): void {
     if (reason === undefined) this.#apply({ type: "answer" });
-    else this.#apply({ type: "no-answer", reason, failures, atMs: performance.now() });
+    else this.#apply({ type: "no-answer", reason, failures, atMs: clock.nowMs() });
   }
 
   /** Resolves when a probe of a down upstream is over, or took too long; or if none is needed. */
   async probed(): Promise<void> {
-    const nowMs = performance.now();
+    const nowMs = clock.nowMs();
     const probe = probeForRequest(this.#health, nowMs);
     if (probe !== undefined) this.#probe(probe === "awaited");
     if (this.#health.state !== "down" || this.#awaited === undefined) return;
     const leftMs = this.#health.awaitedAtMs + PROBE_WAIT_MS - nowMs;
-    if (leftMs > 0) await within(this.#awaited, leftMs);
+    if (leftMs > 0) await clock.within(this.#awaited, leftMs);
   }
 
   [Symbol.dispose](): void {
     this.#outage.abort();
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
   }
 
   #apply(event: HealthEvent): void {
@@ -73,24 +74,21 @@ export class HealthMonitor implements Disposable {
   }
 
   #schedule(): void {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
     const dueAtMs = probeDueAtMs(this.#health);
     if (dueAtMs === undefined) return;
-    this.#timer = setTimeout(() => {
-      // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
-      if (probeDueAtMs(this.#health) === dueAtMs) this.#probe(true);
-    }, dueAtMs - performance.now());
+    this.#timer = clock.after(dueAtMs - clock.nowMs(), () => this.#probe(true));
   }
 
   #probe(isAwaited: boolean): void {
     const { signal } = this.#outage;
     if (signal.aborted) return;
-    this.#apply({ type: "probe", isAwaited, atMs: performance.now() });
+    this.#apply({ type: "probe", isAwaited, atMs: clock.nowMs() });
     const over = this.#deps.probe(signal).then((reason) => {
       // The outage is over: this probe says nothing new.
       if (signal.aborted) return;
       if (reason === undefined) this.#apply({ type: "answer" });
-      else this.#apply({ type: "probe-failure", reason, atMs: performance.now() });
+      else this.#apply({ type: "probe-failure", reason, atMs: clock.nowMs() });
     });
     if (isAwaited) this.#awaited = over;
   }

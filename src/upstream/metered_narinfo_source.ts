@@ -1,4 +1,5 @@
 import type { StorePathHash } from "../nix/store_path.ts";
+import { clock } from "../runtime/current.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { NarinfoReading, NarinfoSource, RequestRank } from "./upstream.ts";
 
@@ -31,10 +32,10 @@ export function meteredNarinfoSource(
       signal?: AbortSignal,
       rank?: RequestRank,
     ): Promise<NarinfoReading> {
-      const startedAtMs = performance.now();
+      const startedAtMs = clock.nowMs();
       const reading = await inner.narinfo(storePathHash, signal, rank);
       const result = signal?.aborted ? "cancelled" : resultOf(reading);
-      const ms = performance.now() - startedAtMs;
+      const ms = clock.nowMs() - startedAtMs;
       metrics.histogram("upstream_request_duration_seconds", { upstream, result })
         .observe(ms / 1_000);
       if (result === "found" || result === "absent") watch.took(upstream, ms);

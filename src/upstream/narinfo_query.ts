@@ -1,8 +1,8 @@
-import { Countdown } from "../base/countdown.ts";
 import { messageOf } from "../base/failure.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import type { OwnSignature } from "../nix/sign_narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import { clock } from "../runtime/current.ts";
 import type { PooledUpstream } from "./pooled_upstream.ts";
 import {
   type NarinfoReading,
@@ -119,7 +119,7 @@ export class NarinfoQuery implements Disposable {
   }
 
   #endWaitLater(): void {
-    const wait = new Countdown(UNREACHED_WAIT_MS, () => {
+    const wait = clock.countdown(UNREACHED_WAIT_MS, () => {
       if (this.#phase === "waiting") this.#phase = "overdue";
       this.#answerIfDecided();
     });

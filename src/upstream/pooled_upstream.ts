@@ -1,3 +1,5 @@
+import type { Timer } from "../runtime/clock.ts";
+import { clock } from "../runtime/current.ts";
 import { HealthMonitor } from "./health_monitor.ts";
 import { NoAnswer, type NoAnswerReason, type QueuedNarinfoSource } from "./upstream.ts";
 import { FAILURES_MAX, looksUp, type UpstreamHealth } from "./upstream_health.ts";
@@ -25,7 +27,7 @@ export class PooledUpstream implements Disposable {
   #askAgainAtMs = -Infinity;
   #reaching: Promise<boolean> | undefined;
   readonly #watch: HealthWatch;
-  #probeTimer: ReturnType<typeof setTimeout> | undefined;
+  #probeTimer: Timer | undefined;
 
   constructor(source: QueuedNarinfoSource, watch: HealthWatch) {
     this.source = source;
@@ -64,7 +66,7 @@ export class PooledUpstream implements Disposable {
    */
   known(): Promise<unknown> | undefined {
     if (this.source.priority !== undefined) return undefined;
-    if (performance.now() > this.#askAgainAtMs) this.#ask();
+    if (clock.nowMs() > this.#askAgainAtMs) this.#ask();
     return this.#priority === undefined ? this.#asking : undefined;
   }
 
@@ -104,7 +106,7 @@ export class PooledUpstream implements Disposable {
   [Symbol.dispose](): void {
     this.#ended.abort();
     this.#monitor[Symbol.dispose]();
-    clearTimeout(this.#probeTimer);
+    this.#probeTimer?.cancel();
   }
 
   #note(reason: NoAnswerReason | undefined, failures: number, error?: unknown): void {
@@ -114,16 +116,16 @@ export class PooledUpstream implements Disposable {
     this.#watch.noted(looksUp(this.health), error);
     // Without requests only this finds out that it is back. A down one has its own probes.
     if (reason !== undefined) {
-      this.#probeTimer ??= setTimeout(() => {
+      this.#probeTimer ??= clock.after(ASK_AGAIN_MS, () => {
         this.#probeTimer = undefined;
         if (this.health.state === "failing") this.#ask();
-      }, ASK_AGAIN_MS);
+      });
     }
   }
 
   /** Requests the priority, once at a time. Resolves to the error, if any. */
   #ask(): Promise<unknown> {
-    this.#askAgainAtMs = performance.now() + ASK_AGAIN_MS;
+    this.#askAgainAtMs = clock.nowMs() + ASK_AGAIN_MS;
     this.#asking ??= this.#describe(this.#ended.signal)
       .then((error) => {
         this.#note(reasonOf(error), 0, error);

@@ -1,4 +1,5 @@
 import type { StorePathHash } from "../nix/store_path.ts";
+import { clock } from "../runtime/current.ts";
 import type { DocumentSource, QueuedDocumentSource } from "./document_source.ts";
 import {
   type NarinfoReading,
@@ -34,10 +35,10 @@ export function queuedNarinfoSource(
     signal: AbortSignal | undefined,
     rank: RequestRank,
   ): Promise<NarinfoReading> => {
-    const startedAtMs = performance.now();
+    const startedAtMs = clock.nowMs();
     const reading = await inner.narinfo(storePathHash, signal, rank);
     if (signal?.aborted) return reading;
-    const tookMs = performance.now() - startedAtMs;
+    const tookMs = clock.nowMs() - startedAtMs;
     load = nextLoad(
       load,
       noAnswerReasonOf(reading) === undefined
@@ -56,11 +57,11 @@ export function queuedNarinfoSource(
         ? timed(storePathHash, signal, rank)
         : queue.run({ ask: (ended) => timed(storePathHash, ended, rank) }, signal),
     noteNarTime(tookMs) {
-      load = nextLoad(load, { type: "nar", tookMs, timeoutMs, atMs: performance.now() });
+      load = nextLoad(load, { type: "nar", tookMs, timeoutMs, atMs: clock.nowMs() });
     },
-    busy: () => void (load = nextLoad(load, { type: "busy", atMs: performance.now() })),
+    busy: () => void (load = nextLoad(load, { type: "busy", atMs: clock.nowMs() })),
     get isOverloaded() {
-      return isOverloaded(load, performance.now());
+      return isOverloaded(load, clock.nowMs());
     },
     get hasQueue() {
       return queue.isFull;

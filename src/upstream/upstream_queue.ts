@@ -1,4 +1,5 @@
 import pLimit from "p-limit";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
@@ -62,12 +63,12 @@ export class UpstreamQueue {
       ended.abort();
       resolve({ kind: "queue-timeout" });
     };
-    const timer = setTimeout(() => {
+    const timer = clock.after(this.#options.limitMs, () => {
       this.#outage.failed("upstream too slow: queued requests time out", {
         upstream: this.#upstream,
       });
       end();
-    }, this.#options.limitMs);
+    });
     signal?.addEventListener("abort", end, { once: true });
     this.#atOnce(async () => {
       // It is too late to send it.
@@ -77,7 +78,7 @@ export class UpstreamQueue {
       else resolve(answer);
     }).catch(reject);
     return promise.finally(() => {
-      clearTimeout(timer);
+      timer.cancel();
       signal?.removeEventListener("abort", end);
     });
   }

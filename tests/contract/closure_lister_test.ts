@@ -1,10 +1,10 @@
 import { WorkerClosures } from "../../src/app/workers/worker_closures.ts";
 import type { GraphFinder } from "../../src/metadata/graph_finder.ts";
 import type { ChangeWriter, PinFinder } from "../../src/metadata/metadata_store.ts";
-import { pause } from "../../src/base/pause.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { PinnedClosures } from "../../src/pins/pinned_closures.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { newPostgresStore, PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
@@ -46,7 +46,7 @@ function onThisThread(store: Store): ClosuresScene & AsyncDisposable {
     narinfoBodies: store.narinfoBodies.bind(store),
     async graphRows(hashes: Parameters<GraphFinder["graphRows"]>[0]) {
       if (isSpoilt) throw new Error("the database is away");
-      await pause(ROWS_MS);
+      await clock.pause(ROWS_MS);
       return await store.graphRows(hashes);
     },
   };

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { within } from "../../src/base/deadline.ts";
 import type {
   FetchListener,
   FetchOrder,
@@ -9,6 +8,7 @@ import type {
   NarFetcher,
 } from "../../src/cache/fetch/nar_fetcher.ts";
 import type { NarSource } from "../../src/metadata/metadata_store.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import type { FakeUpstream } from "../support/fake_upstream.ts";
 import { cutAfter, firstTimes, heldUntil, stallAfter, status } from "../support/faults.ts";
@@ -154,7 +154,7 @@ export const narFetcherClauses: Clauses<FetcherScene> = {
     const request = await scene.upstream.requested(NAR_REGEXP);
     fetch.end();
     for (const ended of [running, fetch.from()]) {
-      const outcome = await within(ended, ENDS_WITHIN_MS);
+      const outcome = await clock.within(ended, ENDS_WITHIN_MS);
       assert.ok(outcome, "a request does not settle");
       assert.equal(reasonOf(outcome), "cancelled");
     }

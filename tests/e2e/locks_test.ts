@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { pause } from "../../src/base/pause.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { MARK_NAME, parseMark } from "../../src/storage/storage_mark.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
@@ -217,7 +217,7 @@ testUnless(redisMissing, "locks: with degraded mode, locks of the process stand 
 async function slowUpstream(): Promise<FakeUpstream> {
   const upstream = await fakeUpstream({ objects, stored: true });
   upstream.onRequest = async () => {
-    await pause(UPSTREAM_MS);
+    await clock.pause(UPSTREAM_MS);
     return undefined;
   };
   return upstream;

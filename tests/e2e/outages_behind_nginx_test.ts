@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { pause } from "../../src/base/pause.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
@@ -54,7 +54,7 @@ const OUTAGES: Readonly<Record<string, Outage>> = {
     isMet: (scene) => scene.saidBy("database does not answer") > 0,
     withinMs: RESTART_MAX_MS,
   },
-  "S3 is slow": s3Outage(() => ({ holdUntil: pause(S3_SLOW_MS) })),
+  "S3 is slow": s3Outage(() => ({ holdUntil: clock.pause(S3_SLOW_MS) })),
   "S3 answers SlowDown": s3Outage(() => ({ status: 503, code: "SlowDown" })),
   "S3 cuts NARs, and the answers to uploads": s3Outage(({ method }) => (
     method === "GET" ? { cutAfter: S3_CUT_BYTES } : method === "PUT" ? "lose the answer" : undefined

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { within } from "../../src/base/deadline.ts";
-import { pause } from "../../src/base/pause.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import type { LarderProcess } from "../support/larder_process.ts";
 import { testUnless } from "../support/program.ts";
@@ -36,14 +35,14 @@ testUnless(
     const pausedAtMs = performance.now();
     scene.gate.open();
 
-    const all = await within(Promise.all(others.map((other) => other.all())), LEFT_MAX_MS);
+    const all = await clock.within(Promise.all(others.map((other) => other.all())), LEFT_MAX_MS);
     if (!all) throw new TooSlow(`the rest from the next source took over ${LEFT_MAX_MS} ms`);
     for (const whole of all) assertSameBytes(whole, scene.bytes);
     assertLocked(living);
     assert.equal(scene.narRequests, 2, "however many clients read it");
     const dead = "dead member removed";
     await eventually("a member takes the holder for dead", () => living.some(has(dead)));
-    await pause(PAUSED_MS - (performance.now() - pausedAtMs));
+    await clock.pause(PAUSED_MS - (performance.now() - pausedAtMs));
     assert.equal(redis.ask("GET", lock).trim(), "", "its lease is lost");
     redis.ask("SET", lock, ANOTHERS);
     holder.kill("SIGCONT");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
 import { stallAfter } from "../support/faults.ts";
@@ -193,7 +193,7 @@ testUnless(redisMissing, "replicas: no client waits for bytes that it has alread
   scene.replicas.at(0).kill("SIGKILL");
   await assert.rejects(one.all());
 
-  const whole = await within(other.all(), ANSWER_MAX_MS);
+  const whole = await clock.within(other.all(), ANSWER_MAX_MS);
 
   if (!whole) throw new TooSlow(`the rest took over ${ANSWER_MAX_MS} ms`);
   assertSameBytes(whole, scene.bytes);
@@ -208,7 +208,7 @@ testUnless(redisMissing, "replicas: a paused holder is left, and harms nothing l
   holder.kill("SIGSTOP");
   scene.gate.open();
 
-  const all = await within(Promise.all(others.map((other) => other.all())), LEFT_MAX_MS);
+  const all = await clock.within(Promise.all(others.map((other) => other.all())), LEFT_MAX_MS);
   if (!all) throw new TooSlow(`the rest from the next source took over ${LEFT_MAX_MS} ms`);
   for (const whole of all) assertSameBytes(whole, scene.bytes);
   assertLocked(scene.replicas.larders);

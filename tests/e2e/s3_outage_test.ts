@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Bytes } from "../../src/base/bytes.ts";
-import { pause } from "../../src/base/pause.ts";
+import { clock } from "../../src/runtime/current.ts";
 import type { S3Place } from "../../src/storage/s3/s3_access.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
@@ -121,7 +121,7 @@ testUnless(
 const S3_FAULTS: Readonly<Record<string, (fileSize: number) => S3Fault>> = {
   "S3 cuts a stored NAR halfway": (fileSize) => ({ cutAfter: fileSize / 2 }),
   "S3 answers SlowDown for a stored NAR": () => ({ status: 503, code: "SlowDown" }),
-  "S3 is slow with a stored NAR": () => ({ holdUntil: pause(SLOW_MS) }),
+  "S3 is slow with a stored NAR": () => ({ holdUntil: clock.pause(SLOW_MS) }),
 };
 
 for (const [fault, faultOf] of Object.entries(S3_FAULTS)) {
@@ -171,7 +171,7 @@ testUnless(
     const answer = servedNar(larder.port, narinfo);
     await asked;
     larder.kill("SIGSTOP");
-    await pause(STANDSTILL_MS);
+    await clock.pause(STANDSTILL_MS);
     larder.kill("SIGCONT");
     wake();
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { testSocket } from "../support/test_socket.ts";
 
@@ -71,7 +71,7 @@ function listening(path: string): Disposable & {
 } {
   const socket = Deno.listenDatagram({ transport: "unixpacket", path });
   const next = async () => {
-    const received = await within(socket.receive(), LIMIT_MS);
+    const received = await clock.within(socket.receive(), LIMIT_MS);
     if (received === undefined) throw new Error(`Cannot hear of larder: ${LIMIT_MS} ms over`);
     return new TextDecoder().decode(received[0]);
   };

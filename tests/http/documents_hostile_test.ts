@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { dropped, type Fault, heldUntil, stallAfter, status } from "../support/faults.ts";
@@ -127,7 +127,7 @@ Deno.test("documents: an upstream whose document is not needed is not read on", 
   await using cache = await TestCache.open({ upstreams });
   assert.equal(await (await cache.get(LOG)).text(), DOCUMENTS[LOG]);
   const request = await other.requested(LOG);
-  assert.equal(await within(request.finished, LEFT_WITHIN_MS), "left");
+  assert.equal(await clock.within(request.finished, LEFT_WITHIN_MS), "left");
 });
 
 Deno.test("documents: an upstream that is up again gets requests for absent ones", async () => {
@@ -167,7 +167,7 @@ Deno.test("documents: many that come at once take no more memory than is set asi
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const answers = paths.map((path) => cache.get(path));
   // Four fit; the others are given to their clients, who do not read yet.
-  const early = await within(Promise.any(answers), LIMIT_MS);
+  const early = await clock.within(Promise.any(answers), LIMIT_MS);
   gate.resolve();
   assert.equal(early?.status, 200);
   for (const answer of await Promise.all(answers)) {

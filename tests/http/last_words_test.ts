@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { pause } from "../../src/base/pause.ts";
 import { Answer } from "../../src/http/message/answer.ts";
 import { PHASE_LIMITS_MS } from "../../src/http/server/overdue.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import { RawConnection, requestText } from "../support/raw_http.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -16,7 +16,7 @@ Deno.test("last words: a late answer reaches a client that has ended its side", 
   await using server = new TestListener({
     sweepEveryMs: 20,
     async handle() {
-      await pause(200);
+      await clock.pause(200);
       return new Answer("late", 200, {});
     },
   });
@@ -72,7 +72,7 @@ Deno.test("last words: a refused client that keeps sending is closed", async () 
   await assert.rejects(async () => {
     for (;;) {
       await connection.send("x");
-      await pause(5);
+      await clock.pause(5);
     }
   });
   await eventually("it is closed", () => server.server.openCount === 0);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { cutAfter, dropped, type Fault, heldUntil, status } from "../support/faults.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -116,7 +116,7 @@ async function request(
   await cache.downloadsOver();
   const asked = upstreams.map((upstream) => upstream.matching(/^\/nar\//));
   const ended = await Promise.all(
-    asked.map(([first]) => first && within(first.finished, 3_000)),
+    asked.map(([first]) => first && clock.within(first.finished, 3_000)),
   );
   const counts = asked.map(({ length }) => length);
   return { answer: isWhole ? "whole" : answer.status, counts, tookMs, ended };

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { upstreamTraceOf } from "../../src/upstream/http/upstream_trace.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { heldUntil } from "../support/faults.ts";
@@ -143,7 +143,7 @@ Deno.test("narinfo Worker: a stop waits for none of its narinfos", async () => {
   void Promise.all(crowd.map((object) => cache.get(pathOf(object))));
   await Promise.all(crowd.map((object) => upstream.requested(pathOf(object))));
   const stopped = cache[Symbol.asyncDispose]().then(() => true);
-  assert.equal(await within(stopped, 10_000), true);
+  assert.equal(await clock.within(stopped, 10_000), true);
   assert.deepEqual(cache.logged("warn"), []);
   assert.deepEqual(counts(upstream, crowd), crowd.map(() => 1));
   never.resolve();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Bytes } from "../../src/base/bytes.ts";
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import {
@@ -160,7 +160,7 @@ Deno.test("limit: a client that leaves before it reads ends its pass-through", a
   await answer.body?.cancel();
   const [exchange] = upstream.matching(/^\/nar\//);
   assert.ok(exchange);
-  assert.equal(await within(exchange.finished, 3_000), "left");
+  assert.equal(await clock.within(exchange.finished, 3_000), "left");
 });
 
 Deno.test("limit: a pass-through that breaks off is resumed", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { pause } from "../../src/base/pause.ts";
 import { statusAnswer } from "../../src/http/message/answer.ts";
 import { PHASE_LIMITS_MS, type PhaseLimits } from "../../src/http/server/overdue.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate } from "../support/faults.ts";
@@ -203,9 +203,9 @@ Deno.test("crowd: the client that has stalled for the longest time makes room fi
   await kept.send(REQUEST);
   await (await kept.answer()).reader.read();
   await using oldest = await scene.stalled(server.port);
-  await pause(400);
+  await clock.pause(400);
   await using newer = await scene.stalled(server.port);
-  await pause(400);
+  await clock.pause(400);
   await eventually("a fourth is answered", async () => {
     await using fourth = await RawConnection.open(server.port);
     await fourth.send(REQUEST).catch(() => undefined);
@@ -227,7 +227,7 @@ Deno.test("crowd: where those that take nothing hold much, the oldest of them go
   // A client that reads must not seem to stall where this process is busy for a moment.
   await using server = scene.cache.listen({ sweepEveryMs: 200, stalledBytesMax: 20_000 });
   await using oldest = await scene.stalled(server.port);
-  await pause(300);
+  await clock.pause(300);
   await using newer = await scene.stalled(server.port);
   const reason = "memory of stalled clients";
   await eventually("it is closed", () => closedReasons(scene.cache).includes(reason));

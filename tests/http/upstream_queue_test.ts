@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
@@ -72,7 +72,7 @@ for (
     const misses = Promise.all(paths.map((path) => ask(cache, path)));
     await slow.requested(pattern, before + inFlightMax);
     first.release();
-    const inTime = await within(misses, TIMEOUT_MS + SLACK_MS);
+    const inTime = await clock.within(misses, TIMEOUT_MS + SLACK_MS);
     assert.ok(inTime, "some miss took longer than the timeout");
     for (const { status } of inTime) assert.equal(status, 404);
     // A request that queued too long is no failure of the upstream. One line says so.

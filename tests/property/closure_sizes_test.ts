@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { TimeSlice } from "../../src/base/time_slice.ts";
 import { type ClosureSize, closureSizes } from "../../src/closure/closure_sizes.ts";
 import { readReferenceGraph } from "../../src/closure/reference_graph.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { checkProperty } from "../support/property.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { changesOf, type GraphNode, hashOfNode, narBytesOf } from "../support/stored_graph.ts";
@@ -35,7 +35,7 @@ checkProperty(
     await using metadata = new MemoryMetadataStore();
     await metadata.apply(changesOf(graph));
 
-    const slice = new TimeSlice();
+    const slice = clock.slice();
     const read = await readReferenceGraph(metadata, roots.map(hashOfNode), slice, NO_LIMITS);
     const sizes = await closureSizes(read, slice);
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import { pause } from "../../src/base/pause.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import type { Sight } from "../support/reliability_record.ts";
 import { NARS_ELSEWHERE, ROWS_ELSEWHERE } from "../support/shared_servers.ts";
@@ -71,7 +71,7 @@ export const MACHINE_ROWS: readonly Row[] = [
     fault: "another process locks the database for two seconds",
     excuse: ROWS_ELSEWHERE,
     ...whole,
-    asks: (scene) => whileLocked(scene, () => pause(LOCKED_MS)),
+    asks: (scene) => whileLocked(scene, () => clock.pause(LOCKED_MS)),
   },
   {
     fault: "another process locks the database until the NAR is given up",

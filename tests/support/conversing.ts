@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { within } from "../../src/base/deadline.ts";
-import { pause } from "../../src/base/pause.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { type Conversation, EVIL_ID } from "./http_grammar.ts";
 import { RawConnection, rawRequest, requestText } from "./raw_http.ts";
 
@@ -42,9 +41,9 @@ export async function converse(
 
 /** Resolves when a larder that has the processor has had its time to end a connection. */
 async function overdueAfter(port: number, signal: AbortSignal): Promise<void> {
-  await pause(END_MS_MAX, signal);
+  await clock.pause(END_MS_MAX, signal);
   for (let probe = 0; probe < LATE_PROBES && !signal.aborted; probe++) {
-    await within(rawRequest(port, requestText("GET", "/healthz")), HANGS_MS);
+    await clock.within(rawRequest(port, requestText("GET", "/healthz")), HANGS_MS);
   }
 }
 
@@ -57,7 +56,7 @@ async function send(
   try {
     for (const [at, start] of [0, ...ends].entries()) {
       await connection.send(text.slice(start, ends[at] ?? text.length));
-      if (pauseMs > 0) await pause(pauseMs);
+      if (pauseMs > 0) await clock.pause(pauseMs);
     }
     if (end === "half close" && !staysOpen) await connection.closeWrite();
   } catch {
@@ -136,14 +135,14 @@ export class HonestClient {
       } catch (error) {
         this.#complaint = error;
       }
-      await pause(BETWEEN_MS);
+      await clock.pause(BETWEEN_MS);
     }
   }
 
   async #ask(): Promise<void> {
     const startedAtMs = performance.now();
     const request = rawRequest(this.#port, requestText("GET", "/nix-cache-info"));
-    const answer = await within(request, HANGS_MS);
+    const answer = await clock.within(request, HANGS_MS);
     assert.deepEqual([answer?.status, new TextDecoder().decode(answer?.body)], [200, RIGHT]);
     const tookMs = performance.now() - startedAtMs;
     this.#count++;

@@ -1,6 +1,6 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import type { Bytes } from "../../src/base/bytes.ts";
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { sharedFlags } from "./shared_servers.ts";
 import { tempFolder } from "./temp_folder.ts";
 
@@ -153,7 +153,7 @@ export class LarderProcess implements AsyncDisposable {
         const last = this.lines.slice(-LAST_LINES).map((one) => JSON.stringify(one)).join("\n");
         throw new Error(`Cannot see "${msg}": ${LOG_LIMIT_MS} ms over, and the log says\n${last}`);
       }
-      await within(this.#more.promise, leftMs);
+      await clock.within(this.#more.promise, leftMs);
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Bytes } from "../../src/base/bytes.ts";
-import { pause } from "../../src/base/pause.ts";
 import { hashOfBaseName } from "../../src/nix/store_path.ts";
+import { clock } from "../../src/runtime/current.ts";
 import type { Push } from "./uploading.ts";
 
 export interface PusherOptions {
@@ -58,7 +58,7 @@ export async function pushLikeNix(
     for (let attempt = 1;; attempt++) {
       const status = await once(method, path, body);
       if (!isRetried(status) || attempt === attemptsMax) return status;
-      await pause(FIRST_WAIT_MS * 2 ** attempt);
+      await clock.pause(FIRST_WAIT_MS * 2 ** attempt);
     }
   }
 

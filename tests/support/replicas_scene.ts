@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Bytes } from "../../src/base/bytes.ts";
-import { within } from "../../src/base/deadline.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { type FakeUpstream, fakeUpstream } from "./fake_upstream.ts";
 import { Gate } from "./faults.ts";
 import type { LarderProcess } from "./larder_process.ts";
@@ -59,7 +59,7 @@ export class ReplicasScene implements AsyncDisposable {
     assert.equal(response.status, 200);
     const client = new BodyReader(response);
     this.#clients.push(client);
-    const first = await within(client.atLeast(this.bytes.length / 3), ANSWER_MAX_MS);
+    const first = await clock.within(client.atLeast(this.bytes.length / 3), ANSWER_MAX_MS);
     if (!first) throw new TooSlow(`the first bytes took over ${ANSWER_MAX_MS} ms`);
     return client;
   }

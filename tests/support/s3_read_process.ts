@@ -1,7 +1,7 @@
 // Reads a large NAR file of a bucket as slowly as a slow client, then the rest at once. Prints by
 // how many bytes that raised the peak of this process's memory.
-import { pause } from "../../src/base/pause.ts";
 import type { StoredName } from "../../src/nix/stored_name.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { openS3, type S3Place } from "../../src/storage/s3/s3_access.ts";
 import { S3NarStore } from "../../src/storage/s3/s3_nar_store.ts";
 import { peakBytes } from "./peak_bytes.ts";
@@ -25,7 +25,7 @@ async function read(name: string, slowMs: number): Promise<void> {
   let bytes = 0;
   for await (const piece of nar.read(0, nar.fileSize)) {
     bytes += piece.length;
-    if (performance.now() < slowUntil) await pause(PAUSE_MS);
+    if (performance.now() < slowUntil) await clock.pause(PAUSE_MS);
   }
   if (bytes !== nar.fileSize) throw new Error(`Cannot read ${name}: got ${bytes} bytes`);
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
+import { clock } from "../../src/runtime/current.ts";
 import type { S3Place } from "../../src/storage/s3/s3_access.ts";
-import { pause } from "../../src/base/pause.ts";
 import { freePort } from "./free_port.ts";
 import type { LarderFlags } from "./larder_process.ts";
 
@@ -70,7 +70,7 @@ export class S3Server {
         (await Deno.connect({ hostname: "127.0.0.1", port: server.port })).close();
         return server;
       } catch {
-        await pause(20);
+        await clock.pause(20);
       }
     }
     throw new Error("Cannot start versitygw: it does not listen");

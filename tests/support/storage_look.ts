@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
-import { pause } from "../../src/base/pause.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { MARK_NAME } from "../../src/storage/storage_mark.ts";
 import { queryPostgres } from "./postgres_programs.ts";
 import { isInBucket, narFolderOf, sharedDatabaseOf } from "./shared_servers.ts";
@@ -101,7 +101,7 @@ export function sampleNarBytes(storage: string, everyMs: number) {
   const sampling = (async () => {
     for (; going; samples++) {
       most = Math.max(most, narBytesIn(storage));
-      await pause(everyMs);
+      await clock.pause(everyMs);
     }
   })();
   return {

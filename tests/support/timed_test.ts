@@ -1,5 +1,5 @@
 import process from "node:process";
-import { pause } from "../../src/base/pause.ts";
+import { clock } from "../../src/runtime/current.ts";
 
 const TRUE_FAILURES_MAX = 3;
 const TRIES_MAX = 6;
@@ -82,7 +82,7 @@ function processorTicks(): { readonly used: number; readonly stolen: number } {
 async function machineIsCalm(): Promise<void> {
   const untilMs = performance.now() + CALM_WAIT_MS;
   while (processorShare() < CALM_SHARE_MIN && performance.now() < untilMs) {
-    await pause(LOOP_EVERY_MS);
+    await clock.pause(LOOP_EVERY_MS);
   }
 }
 

@@ -1,7 +1,7 @@
 import { messageOf } from "../../base/failure.ts";
 import { type MemberId, NOBODY } from "../../base/member_id.ts";
-import { pause } from "../../base/pause.ts";
 import type { SpaceLedger } from "../../metadata/space_ledger.ts";
+import { clock } from "../../runtime/current.ts";
 import { isDead } from "../../space/recover.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { hasEnded } from "./ended_process.ts";
@@ -40,7 +40,7 @@ export async function livingMember(
     const living = others.find(({ id, silentMs }) => silentMs < (silences.get(id) ?? 0));
     if (living !== undefined) return living.id;
     for (const { id, silentMs } of others) silences.set(id, silentMs);
-    await pause(everyMs);
+    await clock.pause(everyMs);
   }
   return undefined;
 }

@@ -6,6 +6,7 @@ import type { Settings } from "../../config/options.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
+import { clock } from "../../runtime/current.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../../upstream/http/http_narinfo_source.ts";
@@ -66,9 +67,9 @@ async function probe(
   try {
     await fetchCacheInfo(requests, url, signal);
     // The second request finds the connection open.
-    const startedAtMs = performance.now();
+    const startedAtMs = clock.nowMs();
     const { status, text, clockLeadMs } = await fetchCacheInfo(requests, url, signal);
-    const latencyMs = performance.now() - startedAtMs;
+    const latencyMs = clock.nowMs() - startedAtMs;
     if (status !== 200 && status !== 404) {
       return { ...base, clockLeadMs, reach: { kind: "refused", reason: `HTTP status ${status}` } };
     }
@@ -99,7 +100,7 @@ function plainReason(error: unknown): string {
 
 async function fetchCacheInfo(requests: UpstreamFetch, url: string, signal: AbortSignal) {
   return await requests.run(`${url}/nix-cache-info`, { signal }, async (response) => {
-    const atMs = Date.now();
+    const atMs = clock.wallMs();
     const { status, headers } = response;
     const text = await boundedText(response, INFO_BYTES_MAX);
     return { status, text, clockLeadMs: clockLeadOf(headers, atMs) };

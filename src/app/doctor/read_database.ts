@@ -4,6 +4,7 @@ import { fileBytes } from "../../base/files.ts";
 import { readMigrations } from "../../metadata/migrations.ts";
 import { isForeign, openForReading, schemaVersionOf } from "../../metadata/sqlite/connection.ts";
 import { readStorageHealth, type StorageHealth } from "../../metadata/storage_health.ts";
+import { clock } from "../../runtime/current.ts";
 import { SILENT } from "../../telemetry/logger.ts";
 import { type DatabasePlace, readMetadata } from "../back_ends/metadata_back_end.ts";
 import { sharedKey } from "../own_key.ts";
@@ -67,7 +68,7 @@ export async function readDatabase({ place, isInUse }: DatabaseLook): Promise<Da
 
 async function readPlace(place: DatabasePlace): Promise<DatabaseState> {
   await using metadata = await readMetadata(place, SILENT);
-  const clockLeadMs = Date.now() - await metadata.board.sharedNowMs();
+  const clockLeadMs = clock.wallMs() - await metadata.board.sharedNowMs();
   const state = { ...stateOf(await readStorageHealth(metadata)), clockLeadMs };
   const key = metadata.keys && await sharedKey(metadata.keys);
   return key === undefined ? state : { ...state, publicKey: key.publicKey.text };

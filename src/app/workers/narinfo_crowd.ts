@@ -1,3 +1,5 @@
+import { clock } from "../../runtime/current.ts";
+
 /** Narinfos in one turn of the event loop that make a crowd: this thread has enough to do. */
 const NARINFOS_MIN = 2;
 
@@ -21,7 +23,7 @@ export class NarinfoCrowd {
   }
 
   #end(): boolean {
-    const nowMs = performance.now();
+    const nowMs = clock.nowMs();
     if (this.#count >= NARINFOS_MIN) this.#crowdedAtMs = nowMs;
     this.#count = 0;
     this.#turn = undefined;

@@ -1,10 +1,10 @@
 // The Worker that fetches, parses, verifies and signs narinfos. The main thread keeps their
 // timeouts, queues and spans. It writes no file, so no slow disk holds a narinfo.
 import { messageOf } from "../../base/failure.ts";
-import { SharedTimer } from "../../base/shared_timer.ts";
 import { workerScope } from "../../base/worker_scope.ts";
 import { parsePublicKey, parseSecretKey } from "../../nix/signature.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
+import { clock } from "../../runtime/current.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../../upstream/http/http_narinfo_fetcher.ts";
 import type { NarinfoFetcher } from "../../upstream/http/narinfo_fetcher.ts";
@@ -19,7 +19,7 @@ const EARLY_STATUS_MS = 20;
 
 const scope = workerScope<ToNarinfoWorker, readonly FromNarinfoWorker[]>();
 const outbox = new Outbox<FromNarinfoWorker>((messages) => scope.postMessage(messages));
-const earlyStatuses = new SharedTimer(EARLY_STATUS_MS);
+const earlyStatuses = clock.sharedTimer(EARLY_STATUS_MS);
 const running = new Map<number, AbortController>();
 let fetchers: ReadonlyMap<string, NarinfoFetcher> = new Map();
 

@@ -1,3 +1,6 @@
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
+
 /** A Worker with jobs counts as silent after once or twice this time without a message. */
 const SILENCE_MS = 500;
 
@@ -6,7 +9,7 @@ export class SilenceWatch implements Disposable {
   readonly #onSilence: () => void;
   #jobs = 0;
   #hasBeenSilent = false;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timer: Timer | undefined;
 
   /** `onSilence`: called again and again while the silence lasts. */
   constructor(onSilence: () => void) {
@@ -15,7 +18,7 @@ export class SilenceWatch implements Disposable {
 
   began(): void {
     this.#jobs++;
-    this.#timer ??= setTimeout(() => this.#checkSilence(), SILENCE_MS);
+    this.#timer ??= clock.after(SILENCE_MS, () => this.#checkSilence());
   }
 
   ended(): void {
@@ -28,7 +31,7 @@ export class SilenceWatch implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
     this.#timer = undefined;
   }
 
@@ -37,6 +40,6 @@ export class SilenceWatch implements Disposable {
     if (this.#jobs === 0) return;
     if (this.#hasBeenSilent) this.#onSilence();
     this.#hasBeenSilent = true;
-    this.#timer = setTimeout(() => this.#checkSilence(), SILENCE_MS);
+    this.#timer = clock.after(SILENCE_MS, () => this.#checkSilence());
   }
 }

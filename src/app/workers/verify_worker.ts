@@ -6,6 +6,7 @@ import { dropUnusedDecoders } from "../../cache/verify/decoders.ts";
 import { Growth, measureNar } from "../../cache/verify/measure_nar.ts";
 import type { PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
 import { PassThroughMeasure } from "../../cache/verify/pass_through_measure.ts";
+import { clock } from "../../runtime/current.ts";
 import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
 import { workerScope } from "../../base/worker_scope.ts";
 
@@ -17,7 +18,7 @@ const PASS_THROUGH_BYTES_MAX = 256 << 20;
 /** A quiet time as long as this gives the decoders' memory back. */
 const QUIET_MS = 60_000;
 
-Deno.unrefTimer(setInterval(dropUnusedDecoders, QUIET_MS));
+clock.every(QUIET_MS, dropUnusedDecoders, false);
 
 const inFlight = new Map<number, Growth>();
 const passThroughs = new Map<number, PassThroughMeasure>();

@@ -1,5 +1,5 @@
-import { Countdown } from "../../base/countdown.ts";
 import { messageOf } from "../../base/failure.ts";
+import { clock } from "../../runtime/current.ts";
 import type { JobWorker } from "./job_worker.ts";
 import type { FromNarinfoWorker, ToNarinfoWorker } from "./messages.ts";
 
@@ -17,7 +17,7 @@ export class WorkerLife implements Disposable {
   #state: "off" | "starting" | "up" | "over" = "off";
   /** The job of all pings to one Worker. It gets the message of the Worker's death, too. */
   #pings = 0;
-  #limit: Countdown | undefined;
+  #limit: Disposable | undefined;
 
   /** `lost`: called when the Worker ends by itself, or hangs. */
   constructor(
@@ -65,7 +65,7 @@ export class WorkerLife implements Disposable {
   }
 
   #ping(limitMs: number, overdue: string): void {
-    this.#limit = new Countdown(limitMs, () => this.#worker.end(overdue));
+    this.#limit = clock.countdown(limitMs, () => this.#worker.end(overdue));
     this.#worker.send({ type: "orders", orders: [{ type: "ping", id: this.#pings }] });
   }
 

@@ -1,10 +1,10 @@
-import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
 import type { DocumentFacts, DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
 import type { ChangeWriter } from "../../metadata/metadata_store.ts";
 import type { DocumentName } from "../../nix/document_name.ts";
 import { parseNarName } from "../../nix/nar_name.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { DocumentPool, OpenDocument } from "../../upstream/document_pool.ts";
 import { collectDocument } from "./collect_document.ts";
@@ -156,7 +156,7 @@ async function keep(
     // A late result serves the next request; until then the write holds its memory.
     const hold = share.hold();
     writing.catch(() => undefined).finally(() => hold[Symbol.dispose]());
-    await within(writing, KEEP_WAIT_MS);
+    await clock.within(writing, KEEP_WAIT_MS);
     const row = await metadata.findDocument(path);
     return row?.tag === tag ? row : undefined;
   } catch (error) {

@@ -1,11 +1,11 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { DirectStream } from "../../base/direct_stream.ts";
-import { within } from "../../base/deadline.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { clock } from "../../runtime/current.ts";
 import {
   type DownloadEvent,
   type DownloadState,
@@ -150,7 +150,7 @@ export class Download {
     const settled = async () => {
       while (!this.#isSettled) await this.#changed.notified();
     };
-    await within(settled(), WHOLE_WAIT_MS);
+    await clock.within(settled(), WHOLE_WAIT_MS);
   }
 
   get #isSettled(): boolean {

@@ -1,10 +1,10 @@
 import { messageOf } from "../../base/failure.ts";
-import { TimeSlice } from "../../base/time_slice.ts";
 import { rootsReaching } from "../../closure/roots_reaching.ts";
 import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
 import type { ColdEntry } from "../../metadata/space_keeper.ts";
 import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { PathRecord, RecordedNar, UpstreamAnswer } from "../nar/path_record.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
@@ -83,9 +83,9 @@ export class Explainer {
     const { metadata, log } = this.#deps;
     try {
       const roots = (await metadata.pins()).map(({ storePathHash }) => storePathHash);
-      const limits = { ...GRAPH, untilMs: performance.now() + GRAPH_LIMIT_MS };
+      const limits = { ...GRAPH, untilMs: clock.nowMs() + GRAPH_LIMIT_MS };
       const query = { roots, target };
-      const found = await rootsReaching(metadata, query, { slice: new TimeSlice(), limits });
+      const found = await rootsReaching(metadata, query, { slice: clock.slice(), limits });
       return await Promise.all(found.map(async (root) => {
         const row = await metadata.findNarinfo(root);
         return { root, name: (row && nameInNarinfo(row.body)) ?? null };

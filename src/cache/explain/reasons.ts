@@ -58,15 +58,17 @@ function unstoredReason(
     formatBytes(size ?? 0)
   );
   if (reason === "not_sent") {
-    return [`The last NAR request failed at ${clock(at)}: no upstream sent the whole file.`];
+    return [`The last NAR request failed at ${timeOfDay(at)}: no upstream sent the whole file.`];
   }
   if (reason === "disk") {
     return [
-      `larder could not store its NAR file at ${clock(at)}: the storage or the database failed.`,
+      `larder could not store its NAR file at ${
+        timeOfDay(at)
+      }: the storage or the database failed.`,
     ];
   }
   return [
-    `larder could not store its NAR file at ${clock(at)}: there was no room for ${bytes}.`,
+    `larder could not store its NAR file at ${timeOfDay(at)}: there was no room for ${bytes}.`,
     `The limit is ${limit}, and pins keep ${pinned}. A file that does not fit passes through ` +
     "to each client: raise --cache-max-size, or unpin something.",
   ];
@@ -75,10 +77,12 @@ function unstoredReason(
 function evictedReasons({ evicted_at, verdict, unstored }: ExplainedFacts): readonly string[] {
   if (evicted_at === null) return [];
   if (unstored !== null && unstored.at <= evicted_at) {
-    return [`larder evicted its narinfo at ${clock(evicted_at)}. Its NAR file was not there then.`];
+    return [
+      `larder evicted its narinfo at ${timeOfDay(evicted_at)}. Its NAR file was not there then.`,
+    ];
   }
   const since = verdict === "hit" ? ", and fetched it again since" : "";
-  return [`larder evicted it at ${clock(evicted_at)}${since}.`];
+  return [`larder evicted it at ${timeOfDay(evicted_at)}${since}.`];
 }
 
 function storedReasons({ nar, narinfo, used_at }: ExplainedFacts): readonly string[] {
@@ -87,11 +91,13 @@ function storedReasons({ nar, narinfo, used_at }: ExplainedFacts): readonly stri
   const stored = nar.stored_at === null
     ? "An older larder stored its NAR file, and did not record when."
     : upstreams.length === 0
-    ? `Its NAR file was uploaded or imported at ${clock(nar.stored_at)}.`
-    : `larder fetched its NAR file at ${clock(nar.stored_at)}, from ${sendersIn(nar, upstreams)}`;
+    ? `Its NAR file was uploaded or imported at ${timeOfDay(nar.stored_at)}.`
+    : `larder fetched its NAR file at ${timeOfDay(nar.stored_at)}, from ${
+      sendersIn(nar, upstreams)
+    }`;
   const used = used_at === null
     ? "No client has used it."
-    : `A client used it last at ${clock(used_at)}.`;
+    : `A client used it last at ${timeOfDay(used_at)}.`;
   return [stored, used];
 }
 
@@ -120,7 +126,7 @@ function answerIn(
   const said = result === "status" && status !== null
     ? `answered with HTTP status ${status}`
     : texts[result] ?? RESULTS[result] ?? "answered";
-  return `${upstream} ${said} at ${clock(at)}.`;
+  return `${upstream} ${said} at ${timeOfDay(at)}.`;
 }
 
 function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {
@@ -148,6 +154,6 @@ function evictionReasons({ nar, pins, eviction_rank }: ExplainedFacts): readonly
   ];
 }
 
-function clock(iso: string): string {
+function timeOfDay(iso: string): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
 }

@@ -5,6 +5,7 @@ import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { formatNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
+import { dice } from "../../runtime/current.ts";
 
 /** Priority of the written cache: that of cache.nixos.org, so larder comes before it. */
 const PRIORITY = 40;
@@ -59,7 +60,7 @@ export class CacheFolder {
 
   async #write(name: string, fill: (file: Deno.FsFile) => Promise<void>): Promise<void> {
     const path = `${this.#path}/${name}`;
-    const growing = `${path}.${crypto.randomUUID()}.part`;
+    const growing = `${path}.${dice.uuid()}.part`;
     try {
       using file = await Deno.open(growing, { write: true, createNew: true });
       await fill(file);

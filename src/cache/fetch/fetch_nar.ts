@@ -1,9 +1,9 @@
 import type { Bytes } from "../../base/bytes.ts";
-import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { formatMs } from "../../base/format_units.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
+import { clock } from "../../runtime/current.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
 import {
   FetchError,
@@ -117,7 +117,7 @@ async function receive(
   try {
     for (;;) {
       const waitMs = isComplete(sink) ? Math.min(END_WAIT_MS, idleTimeoutMs) : idleTimeoutMs;
-      const result = await within(reader.read().then((piece) => ({ piece })), waitMs);
+      const result = await clock.within(reader.read().then((piece) => ({ piece })), waitMs);
       if (result === undefined) {
         throw new FetchError("stalled", `nothing came for ${formatMs(waitMs)}`);
       }

@@ -1,4 +1,5 @@
 import type { NarSource } from "../../metadata/metadata_store.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Span, SpanStart, Tracer } from "../../telemetry/tracer.ts";
 import { requestFacts } from "../../upstream/traced_sources.ts";
@@ -59,7 +60,7 @@ export function observedFetcher<Order>(
       return {
         from: (source, taken, isFinal) =>
           tracer.span(sourceSpan(source), async (span) => {
-            const startedAtMs = performance.now();
+            const startedAtMs = clock.nowMs();
             const { upstream } = source;
             const isCounted = isUpstream(upstream);
             const outcome = await fetch.from(source, () => {
@@ -71,7 +72,7 @@ export function observedFetcher<Order>(
             if (!isCounted) return outcome;
             const result = resultOf(outcome);
             metrics.histogram("upstream_request_duration_seconds", { upstream, result })
-              .observe((performance.now() - startedAtMs) / 1_000);
+              .observe((clock.nowMs() - startedAtMs) / 1_000);
             return outcome;
           }),
         [Symbol.dispose]: () => fetch[Symbol.dispose](),

@@ -3,6 +3,8 @@ import { createHash } from "node:crypto";
 import { messageOf } from "../../base/failure.ts";
 import { readFully } from "../../base/files.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import {
   FetchError,
   type FetchOrder,
@@ -136,7 +138,7 @@ class ProgressTeller {
   #reportedAtMs = -Infinity;
   #received = 0;
   #reported = 0;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timer: Timer | undefined;
 
   constructor(report: (progress: FetchProgress) => void) {
     this.#report = report;
@@ -145,18 +147,17 @@ class ProgressTeller {
   grown(received: number): void {
     this.#received = received;
     if (this.#timer !== undefined) return;
-    const waitMs = this.#reportedAtMs + REPORT_EVERY_MS - performance.now();
+    const waitMs = this.#reportedAtMs + REPORT_EVERY_MS - clock.nowMs();
     if (waitMs <= 0) this.flush();
-    else this.#timer = setTimeout(() => this.flush(), waitMs);
+    else this.#timer = clock.after(waitMs, () => this.flush());
   }
 
   /** Reports the latest size at once. */
   flush(): void {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
     this.#timer = undefined;
-    // A timer that is due in the turn in which it is cleared fires all the same (Deno 2.6.8).
     if (this.#received === this.#reported) return;
-    this.#reportedAtMs = performance.now();
+    this.#reportedAtMs = clock.nowMs();
     this.#reported = this.#received;
     this.#report({ type: "bytes", received: this.#received });
   }

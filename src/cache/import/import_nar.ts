@@ -3,6 +3,7 @@ import { Failure, reasonOf } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { type NarName, narName } from "../../nix/nar_name.ts";
+import { dice } from "../../runtime/current.ts";
 import type { Space } from "../../space/space.ts";
 import { narRowOf } from "../nar/nar_naming.ts";
 import { SpoolFile } from "../upload/spool_file.ts";
@@ -72,7 +73,7 @@ async function link(
   const reservation = await space.reserve(size);
   if (reservation === undefined) throw new UploadRefused("no-room", "expected room");
   const { narHash, compression } = narinfo;
-  const path = `${folder}/${narName(narHash, compression)}.${crypto.randomUUID()}.part`;
+  const path = `${folder}/${narName(narHash, compression)}.${dice.uuid()}.part`;
   try {
     return new LinkedFile({ from, path, space, reservation });
   } catch (error) {

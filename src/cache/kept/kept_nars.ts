@@ -1,5 +1,4 @@
 import { lruOf } from "../../base/lru.ts";
-import { within } from "../../base/deadline.ts";
 import { digestOf } from "../../base/digest_of.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { SingleFlight } from "../../base/single_flight.ts";
@@ -12,6 +11,7 @@ import type {
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Seal, StoredName } from "../../nix/stored_name.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
 import type { NarReader, OpenOptions, StoredNar } from "../../storage/nar_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -140,7 +140,7 @@ export class KeptNars {
       void this.#seal(kept.at, seal);
       return "right";
     }
-    await within(this.#remove(kept), REMOVAL_WAIT_MS);
+    await clock.within(this.#remove(kept), REMOVAL_WAIT_MS);
     return "wrong";
   }
 

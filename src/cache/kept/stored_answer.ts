@@ -1,5 +1,6 @@
 import type { NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { clock } from "../../runtime/current.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import type { Requester } from "../nar/requester.ts";
 import { type NarAnswer, STORED_WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
@@ -50,7 +51,7 @@ function storedAnswer(
       return body;
     },
     handOver: stored.isInMemory ? undefined : async () => {
-      Deno.unrefTimer(setTimeout(reads.begin(narName), HAND_OVER_MS));
+      clock.after(HAND_OVER_MS, reads.begin(narName), false);
       await stored[Symbol.asyncDispose]();
       return kept.at;
     },

@@ -11,6 +11,7 @@ import type {
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { NIX32_ALPHABET } from "../../nix/nix32.ts";
 import type { StoredName } from "../../nix/stored_name.ts";
+import { dice } from "../../runtime/current.ts";
 import type { NarStore, OpenOptions, StoredNar } from "../../storage/nar_store.ts";
 
 /** Files in flight. A store may take fewer side by side. */
@@ -136,7 +137,7 @@ export class NarCopy {
     thereBytes: number | undefined,
     options: OpenOptions,
   ): Promise<void> {
-    const path = `${this.#deps.folder}/${crypto.randomUUID()}`;
+    const path = `${this.#deps.folder}/${dice.uuid()}`;
     try {
       if (await this.#take(row, path, options)) await this.#put(row, path, thereBytes);
     } catch (error) {

@@ -1,6 +1,6 @@
-import { pause } from "../../base/pause.ts";
 import type { NarFinder, NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { clock } from "../../runtime/current.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Downloads } from "../download/downloads.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
@@ -115,7 +115,7 @@ export class NarPrefetcher {
     if (this.#inFlight >= IN_FLIGHT_MAX || decide(this.#yield) === "wait") return;
     this.#isStarting = true;
     this.#track(
-      pause(0).then(() => {
+      clock.pause(0).then(() => {
         this.#isStarting = false;
         this.#startAll();
       }),

@@ -1,6 +1,8 @@
 import type { NarinfoRow } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { type PrefetchEnd, PrefetchOutcomes } from "./prefetch_outcomes.ts";
 import { NarPrefetcher, type NarPrefetcherDeps } from "./nar_prefetcher.ts";
@@ -32,7 +34,7 @@ export class Prefetch implements NarinfoResponseWatcher, NarRequestWatcher, Asyn
   readonly #narinfoOutcomes: PrefetchOutcomes<StorePathHash>;
   readonly #narOutcomes: PrefetchOutcomes<NarName>;
   readonly #nowMs: () => number;
-  readonly #timer: ReturnType<typeof setInterval>;
+  readonly #timer: Timer;
 
   constructor(deps: PrefetchDeps) {
     const { nowMs, metrics } = deps;
@@ -69,7 +71,7 @@ export class Prefetch implements NarinfoResponseWatcher, NarRequestWatcher, Asyn
       came: (narName) => this.#narOutcomes.add(narName),
       count: (result) => nars[result].count(),
     });
-    this.#timer = setInterval(() => this.expire(), EXPIRE_EVERY_MS);
+    this.#timer = clock.every(EXPIRE_EVERY_MS, () => this.expire());
   }
 
   hit(row: NarinfoRow, { isHead, requestId }: ClientNarinfoRequest): boolean {
@@ -107,7 +109,7 @@ export class Prefetch implements NarinfoResponseWatcher, NarRequestWatcher, Asyn
 
   /** Ends the prefetching; running requests go on. */
   stop(): void {
-    clearInterval(this.#timer);
+    this.#timer.cancel();
     this.#walk.stop();
     this.#nars.stop();
   }

@@ -1,8 +1,7 @@
 import { ownText } from "../../base/own_text.ts";
-import { pause } from "../../base/pause.ts";
-import { TimeSlice } from "../../base/time_slice.ts";
 import type { NarinfoFinder } from "../../metadata/metadata_store.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import type { SpareUpstreams, UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { NarinfoPrefetcher, NewNarinfo } from "./prefetch_ports.ts";
 
@@ -108,13 +107,13 @@ export class ReferenceWalk {
   }
 
   async #startAll(): Promise<void> {
-    const slice = new TimeSlice();
+    const slice = clock.slice();
     await slice.yield();
     while (this.#inFlight < IN_FLIGHT_MAX) {
       const [step] = this.#waiting.values();
       if (step === undefined) return;
       const spare = this.#deps.pool.spare();
-      if (spare === "later") await pause(CLIENTS_FIRST_MS, this.#ended.signal);
+      if (spare === "later") await clock.pause(CLIENTS_FIRST_MS, this.#ended.signal);
       else if (spare.urls.length === 0) this.#skipAll();
       else this.#track(this.#take(step, spare));
       if (slice.isOver) await slice.yield();

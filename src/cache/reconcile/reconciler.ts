@@ -1,6 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
-import { pause } from "../../base/pause.ts";
 import { NO_OTHER_MEMBERS, type WorkLeases } from "../../locks/work_leases.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
@@ -71,7 +71,7 @@ export class Reconciler implements AsyncDisposable {
         await this.#passLeased({ sizes, pauseMs });
         if (!sizes) this.#deps.firstPassOver();
         [sizes, pauseMs] = [true, BACKGROUND_PAUSE_MS];
-        await pause(pauseMs, this.#stop.signal);
+        await clock.pause(pauseMs, this.#stop.signal);
       }
     };
     this.#running = work();
@@ -97,7 +97,7 @@ export class Reconciler implements AsyncDisposable {
         const beganAtMs = nowMs();
         const comparison = await comparer.compare(shard, sizes);
         isQuick &&= nowMs() - beganAtMs <= QUICK_MS;
-        await pause(0);
+        await clock.pause(0);
         files += comparison.files;
         lost += comparison.lost.length;
         if (lost > LOST_MIN && lost > files) {
@@ -109,7 +109,7 @@ export class Reconciler implements AsyncDisposable {
         const count = await repairer.repair(comparison, { signal });
         if (count > 0) await changed();
         mended += count;
-        if (pauseMs > 0) await pause(pauseMs, signal);
+        if (pauseMs > 0) await clock.pause(pauseMs, signal);
       }
       this.#outage.worked();
       log.info("reconciled", { files, mended, sizes, duration_ms: nowMs() - startedAtMs });

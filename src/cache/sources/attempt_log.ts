@@ -1,5 +1,6 @@
 import type { Facts } from "../../base/failure.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { UpstreamReading } from "../../upstream/upstream.ts";
@@ -72,7 +73,7 @@ export class AttemptLog {
       return log.info("reading nar from another member", facts);
     }
     this.#noteLateMember();
-    this.#requestedAtMs.set(upstream, performance.now());
+    this.#requestedAtMs.set(upstream, clock.nowMs());
     if (received === 0) log.info("downloading nar from upstream", facts);
   }
 
@@ -88,7 +89,7 @@ export class AttemptLog {
     if (!pool.has(upstream)) return;
     // Its body may take minutes.
     pool.noteNar(upstream, { kind: "found" });
-    pool.noteNarTime(upstream, performance.now() - requestedAtMs);
+    pool.noteNarTime(upstream, clock.nowMs() - requestedAtMs);
     if (received > 0) log.info("nar download resumed", { ...this.facts(upstream), received });
   }
 

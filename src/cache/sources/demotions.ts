@@ -1,6 +1,7 @@
 import { lruOf } from "../../base/lru.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 
 /** Time in which a demoted upstream gets requests last. */
 const DEMOTED_FOR_MS = 60 * 60 * 1_000;
@@ -23,7 +24,7 @@ export class Demotions {
 
   add(narName: NarName, upstream: string, how: Demotion): void {
     this.#entries.set(`${narName} ${upstream}`, how);
-    this.#lastAtMs = performance.now();
+    this.#lastAtMs = clock.nowMs();
   }
 
   get(narName: NarName, upstream: string): Demotion | undefined {
@@ -54,6 +55,6 @@ export class Demotions {
 
   /** True without any demotion, the usual case. */
   get none(): boolean {
-    return performance.now() - this.#lastAtMs > DEMOTED_FOR_MS;
+    return clock.nowMs() - this.#lastAtMs > DEMOTED_FOR_MS;
   }
 }

@@ -1,5 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import { clock } from "../../runtime/current.ts";
 import type { FetchEnd, FetchFailure, FetchOutcome } from "../fetch/nar_fetcher.ts";
 import { Mismatch } from "../verify/check_nar.ts";
 import { AttemptLog, type AttemptLogDeps, type BreakFacts } from "./attempt_log.ts";
@@ -109,7 +110,7 @@ export class NarAttempts {
     this.#target = target;
     this.#signal = signal;
     this.#hedgeAfterMs = deps.hedgeAfterMs;
-    const failures = new SourceFailures(deps.idleTimeoutMs, performance.now());
+    const failures = new SourceFailures(deps.idleTimeoutMs, clock.nowMs());
     if (target.isPromised) failures.begin();
     const candidates = () => narCandidates(deps.candidates, nar, requestId);
     this.#sources = new SourceRounds(candidates, failures);

@@ -1,5 +1,5 @@
-import { Countdown } from "../../base/countdown.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
+import { clock } from "../../runtime/current.ts";
 
 /** A source with a request in flight. */
 export interface SourceAttempt {
@@ -30,7 +30,7 @@ export function firstToAnswer<Racer extends SourceAttempt>(
   const { promise, resolve, reject } = Promise.withResolvers<Racer | undefined>();
   const waiting = new Set<Racer>();
   let [isOver, isFinding, hasMore] = [false, false, true];
-  let hedging: Countdown | undefined;
+  let hedging: Disposable | undefined;
   let last: Racer | undefined;
 
   function finish(winner?: Racer): void {
@@ -65,7 +65,7 @@ export function firstToAnswer<Racer extends SourceAttempt>(
   function begin(attempt: Racer): void {
     waiting.add(attempt);
     last = attempt;
-    hedging = new Countdown(hedgeAfterMs, () => void askNext().catch(fail));
+    hedging = clock.countdown(hedgeAfterMs, () => void askNext().catch(fail));
     attempt.answered.then((isGood) => {
       if (isOver) return;
       if (isGood) return finish(attempt);

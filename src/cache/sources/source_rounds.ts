@@ -1,5 +1,5 @@
-import { pause } from "../../base/pause.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
+import { clock, dice } from "../../runtime/current.ts";
 import type { NarCandidates } from "./nar_candidates.ts";
 import type { FailedTry, SourceFailures } from "./source_failures.ts";
 
@@ -31,9 +31,9 @@ export class SourceRounds {
 
   /** Begins another round, after a pause. False after giving up, or when `signal` fired. */
   async another(signal?: AbortSignal): Promise<boolean> {
-    const pauseMs = this.#failures.pauseMs(performance.now());
+    const pauseMs = this.#failures.pauseMs(clock.nowMs());
     if (pauseMs === undefined) return false;
-    await pause(pauseMs * (1 - Math.random() / 4), signal);
+    await clock.pause(pauseMs * (1 - dice.fraction() / 4), signal);
     this.#round = undefined;
     return signal?.aborted !== true;
   }
@@ -53,7 +53,7 @@ export class SourceRounds {
   /** Notes an attempt at `source` that did not bring the rest of the file. */
   failed(source: NarSource, tried: Omit<FailedTry, "atMs">): void {
     const { upstream } = source;
-    const mayGoOn = this.#failures.failed(upstream, { ...tried, atMs: performance.now() });
+    const mayGoOn = this.#failures.failed(upstream, { ...tried, atMs: clock.nowMs() });
     if (mayGoOn) this.#again.unshift(source);
   }
 }

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { setImmediate } from "node:timers/promises";
 import type { Bytes } from "../../base/bytes.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { streamFrom } from "../../base/stream_of.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Decoding } from "./decoder_bytes.ts";
 import { type Claim, decoded } from "./decoders.ts";
 import type { NarMeasure, VerifyOrder } from "./nar_verifier.ts";
@@ -64,7 +64,7 @@ export async function measureBytes(
   const { narSizeMax } = decoding;
   const hash = createHash("sha256");
   let narSize = 0;
-  let turnEndsAtMs = performance.now() + TURN_MS;
+  let turnEndsAtMs = clock.nowMs() + TURN_MS;
   try {
     for await (const chunk of decoded(bytes, decoding, claim)) {
       narSize += chunk.length;
@@ -72,9 +72,9 @@ export async function measureBytes(
         return { kind: "undecodable", detail: `it holds more than ${narSizeMax} bytes` };
       }
       hash.update(chunk);
-      if (performance.now() < turnEndsAtMs) continue;
-      await setImmediate();
-      turnEndsAtMs = performance.now() + TURN_MS;
+      if (clock.nowMs() < turnEndsAtMs) continue;
+      await clock.soonOver();
+      turnEndsAtMs = clock.nowMs() + TURN_MS;
     }
     return { kind: "measured", digest: hash.digest(), narSize };
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { Transform } from "node:stream";
-import { setImmediate } from "node:timers/promises";
 import { Notifier } from "../../base/notifier.ts";
+import { clock } from "../../runtime/current.ts";
 
 /** How often to check whether an unread decoder is idle. */
 const STANDSTILL_CHECKS_MAX = 1_000;
@@ -59,9 +59,9 @@ export class NodeDecoder {
 
   async close(): Promise<void> {
     for (let checks = 0; this.#mayMove && checks < STANDSTILL_CHECKS_MAX; checks++) {
-      await setImmediate();
+      await clock.soonOver();
     }
-    await setImmediate();
+    await clock.soonOver();
     this.#decoder.destroy();
   }
 

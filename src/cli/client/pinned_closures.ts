@@ -1,6 +1,7 @@
 import { boundedText } from "../../base/bounded_text.ts";
 import { Failure } from "../../base/failure.ts";
 import { snakeNames } from "../../base/snake_names.ts";
+import { clock } from "../../runtime/current.ts";
 import type { FailedPath } from "./each.ts";
 import type { ServerClient } from "./server_client.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
@@ -47,14 +48,14 @@ export async function notKept(
   targets: readonly StorePathArgument[],
   waitMaxMs: number,
 ): Promise<readonly FailedPath[]> {
-  for (const untilMs = performance.now() + waitMaxMs;;) {
+  for (const untilMs = clock.nowMs() + waitMaxMs;;) {
     const pins = await pinnedClosures(client);
     const short = targets.flatMap(({ given, storePathHash }) => {
       const missing = pins.find(({ root }) => root === storePathHash)?.missing ?? 0;
       return missing > 0 ? [{ name: given, reason: `${missing} of its paths are not kept` }] : [];
     });
-    if (short.length === 0 || performance.now() > untilMs) return short;
-    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    if (short.length === 0 || clock.nowMs() > untilMs) return short;
+    await clock.pause(LOOK_EVERY_MS);
   }
 }
 

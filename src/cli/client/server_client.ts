@@ -2,6 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { type CertificateInputs, systemCertificates } from "../../app/system_certificates.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
 import type { Role } from "../../http/message/role.ts";
+import { clock } from "../../runtime/current.ts";
 import type { ClientSettings } from "./client_flags.ts";
 import { serverAddress } from "./server_address.ts";
 import { missingRole, type RefusedByToken, tokenAdvice } from "./token_advice.ts";
@@ -78,7 +79,7 @@ export class ServerClient implements Disposable {
     const { limitMs = ANSWER_LIMIT_MS, headers = {}, redirect = "manual" } = options;
     const { token } = this.#settings;
     const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), limitMs);
+    const timer = clock.after(limitMs, () => late.abort());
     try {
       return await fetch(`${this.#base}${path}`, {
         method,
@@ -95,7 +96,7 @@ export class ServerClient implements Disposable {
         : unreachableReason(error);
       throw new Unreachable(`Cannot reach ${shown}: ${why}`, error);
     } finally {
-      clearTimeout(timer);
+      timer.cancel();
     }
   }
 

@@ -1,3 +1,6 @@
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
+
 /** Standard error as a status line uses it. */
 export interface StatusOutput {
   readonly writeError: (text: string) => void;
@@ -18,7 +21,7 @@ const USUAL_COLUMNS = 80;
 export class StatusLine implements Disposable {
   readonly #output: StatusOutput;
   readonly #line: (columns: number | undefined) => string;
-  readonly #timer: ReturnType<typeof setInterval>;
+  readonly #timer: Timer;
   #isShown = false;
 
   constructor(output: StatusOutput, line: (columns: number | undefined) => string) {
@@ -26,12 +29,12 @@ export class StatusLine implements Disposable {
     this.#line = line;
     const isTerminal = output.errorColumns() !== undefined;
     const everyMs = isTerminal ? TERMINAL_EVERY_MS : PLAIN_EVERY_MS;
-    this.#timer = setInterval(() => this.#show(), everyMs);
+    this.#timer = clock.every(everyMs, () => this.#show());
     if (isTerminal) this.#show();
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#timer);
+    this.#timer.cancel();
     if (this.#isShown) this.#output.clearErrorLine();
   }
 

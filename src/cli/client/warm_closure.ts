@@ -1,10 +1,10 @@
 import { Notifier } from "../../base/notifier.ts";
 import { boundedText } from "../../base/bounded_text.ts";
-import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { NARINFO_TEXT_MAX, parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import type { FailedPath } from "./each.ts";
 import { type ServerClient, ServerRefusal, Unreachable } from "./server_client.ts";
 
@@ -195,7 +195,7 @@ export class WarmClosure {
     let isOver = false;
     try {
       for (let buffer = new ArrayBuffer(READ_BYTES);;) {
-        const read = await within(reader.read(new Uint8Array(buffer)), IDLE_MAX_MS);
+        const read = await clock.within(reader.read(new Uint8Array(buffer)), IDLE_MAX_MS);
         if (read === undefined) throw new Failure("corrupt", "its NAR file stalled");
         if (read.done) break;
         buffer = read.value.buffer;
@@ -232,7 +232,7 @@ export class WarmClosure {
         if (isFinal || (error instanceof Unreachable && delayMs === undefined)) throw error;
         path.problem = reasonOf(error);
         if (delayMs === undefined || this.#fatal !== undefined) return undefined;
-        await new Promise((resolve) => setTimeout(resolve, delayMs));
+        await clock.pause(delayMs);
       }
     }
     return undefined;

@@ -2,13 +2,13 @@ import { probeUpstreams, type UpstreamProbe } from "../../app/doctor/probe_upstr
 import { type DatabaseState, readDatabase } from "../../app/doctor/read_database.ts";
 import { storageFolder, storePlaces } from "../../app/folders.ts";
 import { isKeyShared, keyFileOf } from "../../app/key_files.ts";
-import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
 import { type DiskRoom, diskRoomOf } from "../../base/free_bytes.ts";
 import type { Settings } from "../../config/options.ts";
 import { parsePublicKey } from "../../nix/signature.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import { checkBucketOf } from "./bucket_check.ts";
 import { checkCertificateOf } from "./certificate_check.ts";
 import { checkClientHere } from "./check_client_here.ts";
@@ -62,7 +62,7 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
     ["database", database.then((state) => checkDatabase(placeText(settings), state))],
     ["redis", checkRedis(settings)],
     ["signing key", keyFindings(settings, reads)],
-    ["certificate", Promise.resolve().then(() => checkCertificateOf(settings, Date.now()))],
+    ["certificate", Promise.resolve().then(() => checkCertificateOf(settings, clock.wallMs()))],
     ["upstreams", upstreamFindings(settings, probes)],
     ["proxy headers", server.then((state) => proxyFindings(order, state))],
     ["pull", pullFindings(order, reads)],
@@ -90,7 +90,7 @@ function startFacts({ settings, target, paths }: DiagnosisOrder): SharedFacts & 
     })
   );
   const room = diskRoomOf(storageFolder(settings)).catch(() => undefined);
-  const probes = within(database, SAMPLES_LIMIT_MS).then((state) =>
+  const probes = clock.within(database, SAMPLES_LIMIT_MS).then((state) =>
     probeUpstreams({
       settings,
       signal: ending.signal,
@@ -118,7 +118,7 @@ async function settled(
   const { failed, notChecked } = findingsOn(subject);
   const caught = check.catch((error) => [failed(messageOf(error), "correct that setting or file")]);
   const late = notChecked(`no result in ${CHECK_LIMIT_MS / 1_000} s`, "run this again");
-  return await within(caught, CHECK_LIMIT_MS) ?? [late];
+  return await clock.within(caught, CHECK_LIMIT_MS) ?? [late];
 }
 
 async function clockFindings(
@@ -129,7 +129,7 @@ async function clockFindings(
   const state = await database;
   const leadOverDatabaseMs = "health" in state ? state.clockLeadMs : undefined;
   return checkClock({
-    ...{ nowMs: Date.now(), clockLeadMs, leadOverDatabaseMs },
+    ...{ nowMs: clock.wallMs(), clockLeadMs, leadOverDatabaseMs },
     newestMs: newestTimeIn(settings),
   });
 }

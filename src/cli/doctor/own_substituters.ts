@@ -1,4 +1,4 @@
-import { within } from "../../base/deadline.ts";
+import { clock } from "../../runtime/current.ts";
 import { bare } from "./client_check.ts";
 
 const ANSWER_LIMIT_MS = 2_000;
@@ -23,7 +23,7 @@ export async function ownSubstituters(order: SubstitutersOrder): Promise<Readonl
   const own = await Promise.all(http.map(async (one) => {
     if (url !== undefined && bare(one) === bare(url)) return [one];
     if (publicKey === undefined) return [];
-    const shown = await within(keyShownBy(bare(one)), ANSWER_LIMIT_MS);
+    const shown = await clock.within(keyShownBy(bare(one)), ANSWER_LIMIT_MS);
     return shown === publicKey ? [one] : [];
   }));
   return new Set(own.flat());
@@ -31,9 +31,9 @@ export async function ownSubstituters(order: SubstitutersOrder): Promise<Readonl
 
 /** `undefined` for a cache that shows none. */
 async function keyShownBy(url: string): Promise<string | undefined> {
+  using limit = clock.deadline(ANSWER_LIMIT_MS);
   try {
-    const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
-    const response = await fetch(`${url}/pubkey`, { signal, redirect: "manual" });
+    const response = await fetch(`${url}/pubkey`, { signal: limit.signal, redirect: "manual" });
     const isSmall = Number(response.headers.get("content-length") ?? 0) <= KEY_BYTES_MAX;
     if (response.status === 200 && isSmall) return (await response.text()).trim();
     await response.body?.cancel();

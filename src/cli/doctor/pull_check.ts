@@ -8,6 +8,7 @@ import { NARINFO_TEXT_MAX, parseNarinfo } from "../../nix/narinfo_parse.ts";
 import type { PublicKey } from "../../nix/signature.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
+import { clock } from "../../runtime/current.ts";
 import { ServerRefusal } from "../client/server_client.ts";
 import { formatBytes } from "../../base/format_units.ts";
 import { type Finding, findingsOn } from "./finding.ts";
@@ -51,7 +52,7 @@ async function pull(
   path: StorePathHash,
   keys: readonly PublicKey[],
 ): Promise<string> {
-  const startedAtMs = performance.now();
+  const startedAtMs = clock.nowMs();
   const response = await target.client.request("GET", `/${path}.narinfo`);
   const narinfo = parseNarinfo(await boundedText(response, NARINFO_TEXT_MAX));
   if (narinfo.storePathHash !== path) throw new Error(`the narinfo is of ${narinfo.storePath}`);
@@ -61,7 +62,7 @@ async function pull(
   const nar = await target.client.request("GET", pathname + search, { redirect: "follow" });
   const source = nar.headers.get("x-cache") ?? "";
   await verify(narinfo, nar);
-  const ms = Math.round(performance.now() - startedAtMs);
+  const ms = Math.round(clock.nowMs() - startedAtMs);
   const bytes = formatBytes(narinfo.narSize);
   return `${narinfo.baseName} (${bytes}, ${source}) in ${ms} ms, signed by ${signer.name}`;
 }

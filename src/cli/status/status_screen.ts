@@ -2,6 +2,7 @@ import { formatDate } from "../../base/format_times.ts";
 import { counted, formatBytes, formatSpan } from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
 import { formatPercent } from "../../http/page/format.ts";
+import { clock } from "../../runtime/current.ts";
 import type { ServerJson } from "../client/server_json.ts";
 import { problemLines, transferLines, upstreamLines } from "./status_lists.ts";
 import { shownVerdict } from "./shown_verdict.ts";
@@ -32,7 +33,7 @@ const ROWS_OF_THE_REST = 12;
 /** The state of a server on one screen: a line for each thing, the verdict first. */
 export function statusScreen({ server, stats }: StatusFacts, size: ScreenSize): string {
   const listMax = listMaxOf(size.rows);
-  const nowMs = stats.at("at").timeMs ?? Date.now();
+  const nowMs = stats.at("at").timeMs ?? clock.wallMs();
   const version = stats.at("version").text ?? "(unknown version)";
   const up = stats.at("uptime_seconds").number;
   const lines = [

@@ -1,5 +1,5 @@
 import { lruOf } from "../../base/lru.ts";
-import { pause } from "../../base/pause.ts";
+import { clock } from "../../runtime/current.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { networkOf } from "../message/peer.ts";
 
@@ -45,6 +45,6 @@ export class FailedTokens {
     const delayMs = this.delayMs(request.peer ?? "");
     if (delayMs === 0) return;
     request.heldBack?.();
-    await pause(delayMs, request.signal);
+    await clock.pause(delayMs, request.signal);
   }
 }

@@ -27,7 +27,7 @@ export function ago(iso: string, at: string): Html {
 }
 
 /** `12:04 UTC`, with the date unless it is that of `at`. */
-export function clock(iso: string, at: string): Html {
+export function timeOfDay(iso: string, at: string): Html {
   return timeElement(iso, formatClock(Date.parse(iso), Date.parse(at)));
 }
 

@@ -2,7 +2,7 @@ import type { HistoryStats, Stats } from "../stats/stats.ts";
 import { type Chart, chart, type ChartAxis } from "./chart.ts";
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { formatDay } from "../../base/format_times.ts";
-import { clock, formatNumber, formatPercent } from "./format.ts";
+import { formatNumber, formatPercent, timeOfDay } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 
 type Figures = NonNullable<HistoryStats["slots"][number]["figures"]>;
@@ -44,7 +44,7 @@ export function historyPart({ history, downloads, at }: Stats): Html {
 <summary id="values-shown">The same as a table</summary>
 <div id="values-table" class="scroll" tabindex="0" role="region"
  aria-label="Values of the charts"><table>
-<caption>Each row is ${stepName(history)}, up to ${clock(at, at)}</caption>
+<caption>Each row is ${stepName(history)}, up to ${timeOfDay(at, at)}</caption>
 <thead><tr><th scope="col">From (UTC)</th>${
     charts.flatMap(({ series }) => series.map(({ name }) => markup`<th scope="col">${name}</th>`))
   }</tr></thead><tbody>${rows(history, charts, names)}</tbody></table></div></details>`;

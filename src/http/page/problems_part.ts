@@ -1,6 +1,6 @@
 import { kindOf } from "../../telemetry/outages.ts";
 import type { ProblemStats, Stats } from "../stats/stats.ts";
-import { clock, formatNumber } from "./format.ts";
+import { formatNumber, timeOfDay } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { toneIcon } from "./icons.ts";
 import { type ListsLook, rows } from "./rows.ts";
@@ -69,7 +69,7 @@ function subject(one: ProblemStats, kind: KindLook): Part {
   const isOver = one.over_at !== null && !kind.isOver;
   return facts !== "" &&
     markup`<span class="detail">${facts}${
-      isOver && markup`, over since ${clock(one.over_at, kind.at)}`
+      isOver && markup`, over since ${timeOfDay(one.over_at, kind.at)}`
     }</span>`;
 }
 
@@ -81,12 +81,12 @@ function times(kind: ListedKind, isOver: boolean, at: string): Html {
   const again = comeAgain(kind);
   return markup`<span class="detail times">${
     count === 1
-      ? markup`Once, at ${clock(last, at)}`
+      ? markup`Once, at ${timeOfDay(last, at)}`
       : isSameMinute(first, last)
-      ? markup`${formatNumber(count)} times, at ${clock(last, at)}`
-      : markup`${formatNumber(count)} times, from ${clock(first, at)} to ${clock(last, at)}`
-  }${again !== undefined && markup`; again since ${clock(again, at)}`}${
-    isOver && markup`; over since ${clock(over, at)}`
+      ? markup`${formatNumber(count)} times, at ${timeOfDay(last, at)}`
+      : markup`${formatNumber(count)} times, from ${timeOfDay(first, at)} to ${timeOfDay(last, at)}`
+  }${again !== undefined && markup`; again since ${timeOfDay(again, at)}`}${
+    isOver && markup`; over since ${timeOfDay(over, at)}`
   }</span>`;
 }
 

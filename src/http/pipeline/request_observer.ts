@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Facts } from "../../base/failure.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_labels.ts";
 import type { RequestSpan } from "../../telemetry/tracer.ts";
@@ -62,7 +63,7 @@ export class RequestObserver {
 
   begin(): number {
     this.#deps.metrics?.begin();
-    return performance.now();
+    return clock.nowMs();
   }
 
   /** Counts and logs an answer when it ends. Without `delivery`, it counts as sent. */
@@ -108,7 +109,7 @@ export class RequestObserver {
   }
 
   #count({ request: { method }, route, answer, startedAtMs }: Answered, outcome: Outcome): void {
-    const seconds = (performance.now() - startedAtMs) / 1_000;
+    const seconds = (clock.nowMs() - startedAtMs) / 1_000;
     this.#deps.metrics?.end({ route, method, status: answer.status, outcome, seconds });
   }
 
@@ -128,7 +129,7 @@ export class RequestObserver {
       status: answer.status,
       // Computed here, as few log levels need it.
       bytes: sentBytes ?? announcedBytes(answer),
-      durationMs: performance.now() - startedAtMs,
+      durationMs: clock.nowMs() - startedAtMs,
       outcome,
       cacheResult: answer.headers.get("x-cache"),
       client: peer,

@@ -1,4 +1,5 @@
 import { Failure, meaningOf, messageOf } from "../../base/failure.ts";
+import { clock, dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { Access, AccessRules } from "../access/access_rules.ts";
@@ -40,7 +41,7 @@ const MALFORMED = { kind: "malformed" } as const;
 export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipeline {
   const { router, access, observer, tracer, log } = deps;
   const requestIdOf = createRequestIds();
-  const failedTokens = new FailedTokens(() => performance.now());
+  const failedTokens = new FailedTokens(() => clock.nowMs());
   return { handle, refuse };
 
   async function handle(request: ClientRequest, delivery?: Delivery): Promise<Answer> {
@@ -139,7 +140,7 @@ const PLAIN_ID_REGEXP = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** Makes unique ids for all servers, without random bytes for each. */
 function createRequestIds(): (given: string | null) => string {
-  const prefix = crypto.randomUUID().slice(0, 13);
+  const prefix = dice.uuid().slice(0, 13);
   let count = 0;
   return (given) => {
     if (given !== null && PLAIN_ID_REGEXP.test(given)) return given;

@@ -1,3 +1,5 @@
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Incoming } from "../server/http_server.ts";
 import { setNoDelay } from "../server/no_delay.ts";
 import { ReadySockets } from "../server/ready_sockets.ts";
@@ -25,16 +27,16 @@ export class ProxiedListener implements Incoming, Disposable {
   readonly #silent: SilentClients;
   readonly #clients: ProxiedClients;
   readonly #sockets = new ReadySockets(() => this.#acceptOne());
-  readonly #sweeping: ReturnType<typeof setInterval>;
+  readonly #sweeping: Timer;
 
   constructor(listener: Incoming & { close(): void }, deps: ProxiedListenerDeps) {
     this.#listener = listener;
     this.#silent = new SilentClients(SILENT_MAX, deps.nowMs);
     this.#clients = new ProxiedClients({ ...deps, silent: this.#silent });
-    this.#sweeping = setInterval(() => {
+    this.#sweeping = clock.every(SWEEP_EVERY_MS, () => {
       const late = this.#silent.closeOverdue(HEADER_MS);
       for (let count = 0; count < late; count++) deps.closed("incomplete PROXY header");
-    }, SWEEP_EVERY_MS);
+    });
   }
 
   accept(): Promise<Socket> {
@@ -42,7 +44,7 @@ export class ProxiedListener implements Incoming, Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#sweeping);
+    this.#sweeping.cancel();
     this.#silent.closeAll();
     this.#listener.close();
   }

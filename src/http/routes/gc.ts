@@ -1,6 +1,7 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
 import { bothNames } from "../../base/snake_names.ts";
+import { clock } from "../../runtime/current.ts";
 import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
 import { statusAnswer, streamAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
@@ -71,7 +72,7 @@ function linesOf(events: AsyncIterable<GcEvent>): ReadableStream<Bytes> {
     try {
       for await (const event of events) {
         if (gone) return;
-        const nowMs = performance.now();
+        const nowMs = clock.nowMs();
         const isFull = (controller.desiredSize ?? 0) <= 0;
         if (event.event === "progress" && (isFull || nowMs - sentAtMs < PROGRESS_EVERY_MS)) {
           continue;

@@ -1,5 +1,6 @@
 import { FairTurns } from "../../base/fair_turns.ts";
-import { pause } from "../../base/pause.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { acceptFailureOf } from "./accept_failure.ts";
 import { ByAddress } from "./by_address.ts";
@@ -94,7 +95,7 @@ export class HttpServer {
   readonly #byAddress = new ByAddress<Connection>();
   readonly #closed: ClosedLog;
   readonly #clock: { count: number; date: string };
-  readonly #sweeping: ReturnType<typeof setInterval>;
+  readonly #sweeping: Timer;
   #connectionsMax: number;
   #stage: ServerStage = "serving";
   #ranOutAtMs = -Infinity;
@@ -115,7 +116,7 @@ export class HttpServer {
     };
     const turns = new FairTurns(() => this.#open.size);
     this.#connectionOf = (socket) => new Connection(new FairSocket(socket, turns), connectionDeps);
-    this.#sweeping = setInterval(() => this.#sweep(), this.#sweepEveryMs);
+    this.#sweeping = clock.every(this.#sweepEveryMs, () => this.#sweep());
   }
 
   get #sweepEveryMs(): number {
@@ -141,7 +142,7 @@ export class HttpServer {
         if (this.#stage === "stopping" || failure === "listener closed") return;
         if (failure === "client gone") continue;
         this.handlesRanOut();
-        await pause(ACCEPT_AGAIN_MS);
+        await clock.pause(ACCEPT_AGAIN_MS);
       }
     }
   }
@@ -154,7 +155,7 @@ export class HttpServer {
   /** Makes room: `accept` found no file handle, here or in the relay. */
   handlesRanOut(): void {
     this.#closed.count("cannot accept", "warn");
-    const nowMs = performance.now();
+    const nowMs = clock.nowMs();
     if (nowMs - this.#ranOutAtMs < RAN_OUT_AGAIN_MS) return;
     this.#ranOutAtMs = nowMs;
     this.#lowerLimit();
@@ -275,7 +276,7 @@ export class HttpServer {
   /** Raises the limit again after a flood. */
   #raiseLimit(): void {
     const { connectionsMax, raiseAfterMs = RAISE_AFTER_MS } = this.#deps.limits;
-    const nowMs = performance.now();
+    const nowMs = clock.nowMs();
     if (this.#connectionsMax === connectionsMax || nowMs - this.#ranOutAtMs < raiseAfterMs) return;
     this.#ranOutAtMs = nowMs - RAN_OUT_AGAIN_MS;
     this.#connectionsMax = Math.min(connectionsMax, Math.ceil(this.#connectionsMax * RAISE_FACTOR));
@@ -284,7 +285,7 @@ export class HttpServer {
   async #allClosed(): Promise<void> {
     // Connections that end meanwhile leave the map themselves.
     await Promise.all(this.#open.values());
-    clearInterval(this.#sweeping);
+    this.#sweeping.cancel();
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Bytes } from "../../base/bytes.ts";
-import { pause } from "../../base/pause.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import { acceptFailureOf, lacksHandles } from "../server/accept_failure.ts";
 import { ProxiedClients, type ProxyClosed } from "../proxy/proxied_clients.ts";
 import type { ProxyRange } from "../proxy/trusted_proxies.ts";
@@ -82,7 +83,7 @@ export class Relay implements Disposable {
   readonly #open = new Map<Link, Relayed>();
   readonly #leaving = new Set<Relayed>();
   readonly #running = new Set<Promise<void>>();
-  readonly #sweeping: ReturnType<typeof setInterval>;
+  readonly #sweeping: Timer;
   readonly #limits: RelayLimits;
   readonly #silent: SilentClients;
   readonly #proxied: ProxiedClients | undefined;
@@ -97,7 +98,7 @@ export class Relay implements Disposable {
     this.#silent = new SilentClients(this.#limits.silentMax, deps.nowMs);
     const { proxyRanges: ranges, closed } = deps;
     this.#proxied = ranges && new ProxiedClients({ silent: this.#silent, ranges, closed });
-    this.#sweeping = setInterval(() => this.#sweep(), deps.sweepEveryMs ?? SWEEP_EVERY_MS);
+    this.#sweeping = clock.every(deps.sweepEveryMs ?? SWEEP_EVERY_MS, () => this.#sweep());
   }
 
   /** Accepts clients until the listener is closed. */
@@ -110,7 +111,7 @@ export class Relay implements Disposable {
         if (failure === "listener closed") return;
         if (failure === "client gone") continue;
         this.#handlesRanOut();
-        await pause(ACCEPT_AGAIN_MS);
+        await clock.pause(ACCEPT_AGAIN_MS);
       }
     }
   }
@@ -154,7 +155,7 @@ export class Relay implements Disposable {
 
   /** Closes every connection. */
   [Symbol.dispose](): void {
-    clearInterval(this.#sweeping);
+    this.#sweeping.cancel();
     this.#silent.closeAll();
     for (const relayed of this.#open.values()) relayed.close();
   }
@@ -204,7 +205,7 @@ export class Relay implements Disposable {
       } catch (error) {
         // A replaced listener refuses, too; only missing handles need room.
         if (lacksHandles(error)) this.#handlesRanOut();
-        await pause(ACCEPT_AGAIN_MS);
+        await clock.pause(ACCEPT_AGAIN_MS);
       }
     }
     return undefined;

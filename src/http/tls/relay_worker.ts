@@ -1,5 +1,6 @@
 // The Worker of the relay between HTTPS clients and the TLS listener.
 import { messageOf } from "../../base/failure.ts";
+import { clock } from "../../runtime/current.ts";
 import { Relay } from "./relay.ts";
 import type { FromRelayWorker, ToRelayWorker } from "./relay_messages.ts";
 import { workerScope } from "../../base/worker_scope.ts";
@@ -39,7 +40,7 @@ function start(order: ToRelayWorker & { type: "listen" }): void {
   try {
     const listener = Deno.listen({ ...place });
     const relay = new Relay(inner, {
-      nowMs: () => performance.now(),
+      nowMs: () => clock.nowMs(),
       closed: (reason) => scope.postMessage({ type: "closed", reason }),
       connected: (link, client) => scope.postMessage({ type: "connected", link, client }),
       disconnected: (link) => scope.postMessage({ type: "disconnected", link }),

@@ -1,3 +1,4 @@
+import { clock } from "../../runtime/current.ts";
 import { type Link, linkOf } from "./link.ts";
 import type { Incoming } from "../server/http_server.ts";
 import { ReadySockets } from "../server/ready_sockets.ts";
@@ -33,7 +34,7 @@ export class RelayedListener implements Incoming, Disposable {
   }
 
   /** Closes connections that the relay did not report in time. */
-  closeUnmatched(nowMs = performance.now()): void {
+  closeUnmatched(nowMs = clock.nowMs()): void {
     for (const [inner, sinceMs] of this.#unmatched) {
       if (nowMs - sinceMs > UNMATCHED_MS) this.#refuse(inner);
     }
@@ -47,7 +48,7 @@ export class RelayedListener implements Incoming, Disposable {
   async #acceptOne(): Promise<void> {
     const inner = await this.#listener.accept();
     const link = linkOfEnds(inner);
-    this.#unmatched.set(inner, performance.now());
+    this.#unmatched.set(inner, clock.nowMs());
     this.#relay.accepted(link, (client) => {
       this.#unmatched.delete(inner);
       this.#sockets.add(new RelayedSocket(inner, link, { relay: this.#relay, client }));

@@ -1,4 +1,6 @@
 import { Failure, messageOf, reasonOf } from "../../base/failure.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import { ClosedLog } from "../server/closed_log.ts";
 import type { HttpServer } from "../server/http_server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -47,7 +49,7 @@ export class TlsListener implements Disposable {
   readonly #deps: TlsListenerDeps;
   readonly #relay: WorkerRelay;
   readonly #closed: ClosedLog;
-  readonly #checking: ReturnType<typeof setInterval>;
+  readonly #checking: Timer;
   readonly #closing = new DisposableStack();
   #listener: RelayedListener;
   #used: Pair;
@@ -65,7 +67,7 @@ export class TlsListener implements Disposable {
     this.#relay = parts.relay;
     this.#listener = this.#serve(parts.listener);
     deps.files.certificateUsed?.(parts.pair.cert);
-    this.#checking = setInterval(() => this.#tick(), deps.checkEveryMs ?? CHECK_EVERY_MS);
+    this.#checking = clock.every(deps.checkEveryMs ?? CHECK_EVERY_MS, () => this.#tick());
   }
 
   /** Throws a Failure for unusable files, and Deno's error for the address. */
@@ -99,12 +101,12 @@ export class TlsListener implements Disposable {
 
   /** Stops accepting; resolves when all connections have ended. */
   async ended(): Promise<void> {
-    clearInterval(this.#checking);
+    this.#checking.cancel();
     await this.#relay.ended();
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#checking);
+    this.#checking.cancel();
     this.#relay[Symbol.dispose]();
     this.#closing.dispose();
     this.#listener[Symbol.dispose]();
@@ -153,8 +155,8 @@ export class TlsListener implements Disposable {
     void this.#relay.switchTo(placeOf(listener)).then(() => {
       const retired = this.#closing.use(new DisposableStack());
       retired.defer(() => before[Symbol.dispose]());
-      const timer = setTimeout(() => retired.dispose(), HAND_OVER_MS);
-      retired.defer(() => clearTimeout(timer));
+      const timer = clock.after(HAND_OVER_MS, () => retired.dispose());
+      retired.defer(() => timer.cancel());
     });
   }
 }

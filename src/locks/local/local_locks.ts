@@ -1,3 +1,4 @@
+import { dice } from "../../runtime/current.ts";
 import type { Holder, HolderFacts, Lease, LockName, Locks } from "../locks.ts";
 
 /** A lock that is held, and the signal of its lease. */
@@ -22,7 +23,7 @@ export class LocalLocks implements Locks {
   ): Promise<Lease | undefined> {
     signal?.throwIfAborted();
     if (this.#held.has(name)) return undefined;
-    const holder = { ...this.#holder, token: crypto.randomUUID() };
+    const holder = { ...this.#holder, token: dice.uuid() };
     const lost = new AbortController();
     this.#held.set(name, { holder, lost });
     return {

@@ -1,5 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
-import { pause } from "../../base/pause.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
@@ -75,7 +75,7 @@ export class CircuitBreaker implements Disposable {
     const { probe, closed, answered, log } = this.#deps;
     const { signal } = this.#stop;
     for (;;) {
-      await pause(PROBE_EVERY_MS, signal);
+      await clock.pause(PROBE_EVERY_MS, signal);
       if (signal.aborted) return;
       try {
         await probe();

@@ -1,7 +1,7 @@
 import { Cluster, Redis } from "ioredis";
-import { within } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
 import type { NetworkAddress } from "../../base/network_address.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** How long Redis may take to answer a command. A client waits for two at most. */
@@ -52,7 +52,7 @@ export async function connectRedis(settings: RedisSettings, log: Logger): Promis
     failure = causeOf(error);
     log.debug("Redis connection failed", { error: messageOf(failure) });
   });
-  await within(ready, CONNECT_MAX_MS);
+  await clock.within(ready, CONNECT_MAX_MS);
   return { client, failure: () => failure, answered: () => failure = undefined };
 }
 

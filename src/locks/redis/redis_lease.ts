@@ -1,3 +1,5 @@
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Lease } from "../locks.ts";
 
 /** Renewals within the life of a lease: two may fail. */
@@ -15,13 +17,13 @@ export interface RedisLeaseParts {
 export class RedisLease implements Lease {
   readonly #parts: RedisLeaseParts;
   readonly #lost = new AbortController();
-  readonly #timer: ReturnType<typeof setInterval>;
-  #renewedAtMs = performance.now();
+  readonly #timer: Timer;
+  #renewedAtMs = clock.nowMs();
   #freeing: Promise<void> | undefined;
 
   constructor(parts: RedisLeaseParts) {
     this.#parts = parts;
-    this.#timer = setInterval(() => void this.#renew(), parts.ttlMs / RENEWALS);
+    this.#timer = clock.every(parts.ttlMs / RENEWALS, () => void this.#renew());
   }
 
   get lost(): AbortSignal {
@@ -33,23 +35,23 @@ export class RedisLease implements Lease {
   }
 
   #free(): Promise<void> {
-    clearInterval(this.#timer);
+    this.#timer.cancel();
     return this.#parts.free();
   }
 
   async #renew(): Promise<void> {
-    const calledAtMs = performance.now();
+    const calledAtMs = clock.nowMs();
     try {
       if (await this.#parts.renew()) this.#renewedAtMs = calledAtMs;
       else this.#lose();
     } catch {
       // Redis may answer again in time.
-      if (performance.now() - this.#renewedAtMs >= this.#parts.ttlMs) this.#lose();
+      if (clock.nowMs() - this.#renewedAtMs >= this.#parts.ttlMs) this.#lose();
     }
   }
 
   #lose(): void {
-    clearInterval(this.#timer);
+    this.#timer.cancel();
     this.#lost.abort();
   }
 }

@@ -1,4 +1,5 @@
 import type { StorageId } from "../../base/storage_id.ts";
+import { dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Holder, HolderFacts, Lease, LockName, Locks } from "../locks.ts";
 import { CircuitBreaker } from "./circuit_breaker.ts";
@@ -64,7 +65,7 @@ export class RedisLocks implements Locks {
       this.#uncertain.delete(key);
       return this.#leaseOf(key, mine, ttlMs);
     }
-    const value = valueOf({ ...holder, token: crypto.randomUUID() });
+    const value = valueOf({ ...holder, token: dice.uuid() });
     try {
       const answer = await this.#run(key, () => client.set(key, value, "PX", ttlMs, "NX"));
       return answer === "OK" ? this.#leaseOf(key, value, ttlMs) : undefined;

@@ -1,10 +1,9 @@
 // @ts-types="./pg.d.ts"
 import pg, { type Client, type Pool, type PoolConfig, type Query, type Result } from "pg";
-import { within } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
-import { pause } from "../../base/pause.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
@@ -71,35 +70,35 @@ export class Database implements AsyncDisposable {
   }
 
   async #query(query: Query, waitMs: number): Promise<Result["rows"]> {
-    const startedAtMs = performance.now();
+    const startedAtMs = clock.nowMs();
     for (;;) {
       await this.#answering(startedAtMs, waitMs);
-      const requestedAtMs = performance.now();
+      const requestedAtMs = clock.nowMs();
       try {
         const { rows } = await this.#pool.query(query);
         return rows;
       } catch (error) {
         if (this.isClosed) throw closedFailure();
-        if (isContention(error) && performance.now() < startedAtMs + AWAY_MAX_MS) continue;
+        if (isContention(error) && clock.nowMs() < startedAtMs + AWAY_MAX_MS) continue;
         if (!isAway(error)) throw error;
         this.#away(error, requestedAtMs);
-        if (performance.now() >= startedAtMs + waitMs) throw awayFailure(error);
+        if (clock.nowMs() >= startedAtMs + waitMs) throw awayFailure(error);
       }
     }
   }
 
   /** The same for a start, which waits for a server that starts too. Throws a Failure. */
   async connected(): Promise<Client> {
-    for (const untilMs = performance.now() + START_MAX_MS;;) {
+    for (const untilMs = clock.nowMs() + START_MAX_MS;;) {
       try {
         const client = await this.connect();
         this.#log.worked();
         return client;
       } catch (error) {
         const mayPass = isAway(error) && !isDistrust(error) && !isPasswordMissing(error);
-        if (!mayPass || performance.now() >= untilMs) throw this.#openFailure(error);
+        if (!mayPass || clock.nowMs() >= untilMs) throw this.#openFailure(error);
         this.#log.failed("database does not answer", { error: messageOf(error) });
-        await pause(PROBE_EVERY_MS, this.#closing.signal);
+        await clock.pause(PROBE_EVERY_MS, this.#closing.signal);
       }
     }
   }
@@ -129,7 +128,7 @@ export class Database implements AsyncDisposable {
     this.#outage?.over.notify();
     await this.#probing;
     // The pool forgets those that wait for a connection: they and their timers would live on.
-    await within(Promise.allSettled(this.#running), CLOSE_MAX_MS);
+    await clock.within(Promise.allSettled(this.#running), CLOSE_MAX_MS);
     await this.#pool.end();
   }
 
@@ -138,7 +137,7 @@ export class Database implements AsyncDisposable {
     while (this.#outage !== undefined && !this.isClosed) {
       const { sinceMs, over } = this.#outage;
       const untilMs = Math.min(startedAtMs, sinceMs) + waitMs;
-      const leftMs = untilMs - performance.now();
+      const leftMs = untilMs - clock.nowMs();
       if (leftMs <= 0) throw awayFailure();
       await over.notified(leftMs === Infinity ? undefined : leftMs);
     }
@@ -168,7 +167,7 @@ export class Database implements AsyncDisposable {
         await client.end();
         break;
       } catch {
-        await pause(PROBE_EVERY_MS, signal);
+        await clock.pause(PROBE_EVERY_MS, signal);
       }
     }
     this.#outage = undefined;

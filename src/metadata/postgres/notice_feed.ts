@@ -1,5 +1,5 @@
-import { unlessAborted } from "../../base/deadline.ts";
-import { pause } from "../../base/pause.ts";
+import { unlessAborted } from "../../base/unless_aborted.ts";
+import { clock, dice } from "../../runtime/current.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
 import type { Client } from "./pg.d.ts";
 
@@ -62,7 +62,7 @@ export class NoticeFeed implements ChangeFeed, AsyncDisposable {
 
   /** Resolves when every notice from before has arrived. Rejects without a connection. */
   async check(): Promise<void> {
-    const check = crypto.randomUUID();
+    const check = dice.uuid();
     const arrived = new Promise<void>((resolve) => this.#checks.set(check, resolve));
     try {
       const client = this.#client;
@@ -97,7 +97,9 @@ export class NoticeFeed implements ChangeFeed, AsyncDisposable {
     const { checkEveryMs = CHECK_EVERY_MS } = this.#deps;
     while (!signal.aborted) {
       const either = AbortSignal.any([signal, broken]);
-      while (!either.aborted && await this.#isAlive(either)) await pause(checkEveryMs, either);
+      while (!either.aborted && await this.#isAlive(either)) {
+        await clock.pause(checkEveryMs, either);
+      }
       await this.#client?.end().catch(() => undefined);
       this.#client = undefined;
       while (!signal.aborted && this.#client === undefined) {
@@ -106,7 +108,7 @@ export class NoticeFeed implements ChangeFeed, AsyncDisposable {
           this.#report("all");
         } catch {
           // The queries of requests report the same error.
-          await pause(RECONNECT_AFTER_MS, signal);
+          await clock.pause(RECONNECT_AFTER_MS, signal);
         }
       }
     }

@@ -1,5 +1,6 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { StoredName } from "../../nix/stored_name.ts";
+import { dice } from "../../runtime/current.ts";
 import {
   type Change,
   closedFailure,
@@ -60,7 +61,7 @@ const REFUSED = "LD001";
 export class Writer implements AsyncDisposable {
   readonly #database: Pick<Database, "query">;
   /** Names this process in the database and in its notices. */
-  readonly id = crypto.randomUUID();
+  readonly id = dice.uuid();
   #sequence = 0;
   readonly #pending: PendingWrite[] = [];
   #running: Promise<void> | undefined;

@@ -1,6 +1,7 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { removeIfPresent } from "../../base/files.ts";
+import { dice } from "../../runtime/current.ts";
 import { type Migration, pendingMigrations, readMigrations } from "../migrations.ts";
 
 /** How long opening and migrating wait for another process that writes. */
@@ -144,7 +145,7 @@ export function schemaVersionOf(database: DatabaseSync): number {
 async function keepBackup(database: DatabaseSync, path: string, version: number): Promise<void> {
   const kept = `${path}.schema-${version}.backup`;
   // A crash leaves no half copy under the name.
-  const growing = `${kept}.${crypto.randomUUID()}`;
+  const growing = `${kept}.${dice.uuid()}`;
   try {
     createForOwner(growing);
     await backup(database, growing);

@@ -1,3 +1,5 @@
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
 
 /** The longest delay until changes of another process are noticed. */
@@ -18,7 +20,7 @@ export interface DataVersionFeedDeps {
 export class DataVersionFeed implements ChangeFeed {
   readonly #deps: DataVersionFeedDeps;
   readonly #subscribers = new Set<{ readonly on: (changed: Changed) => void }>();
-  #timer: ReturnType<typeof setInterval> | undefined;
+  #timer: Timer | undefined;
   #dataVersion: unknown;
   /** The last revision that was read, plus this connection's raises since. */
   #revision: number | undefined;
@@ -31,7 +33,7 @@ export class DataVersionFeed implements ChangeFeed {
     const subscriber = { on };
     if (this.#timer === undefined) {
       this.#hasMoved();
-      this.#timer = setInterval(() => this.#poll(), this.#deps.pollEveryMs ?? POLL_EVERY_MS);
+      this.#timer = clock.every(this.#deps.pollEveryMs ?? POLL_EVERY_MS, () => this.#poll());
     }
     this.#subscribers.add(subscriber);
     return {
@@ -50,7 +52,7 @@ export class DataVersionFeed implements ChangeFeed {
   }
 
   #stop(): void {
-    clearInterval(this.#timer);
+    this.#timer?.cancel();
     this.#timer = undefined;
   }
 

@@ -1,5 +1,5 @@
-import { TimeSlice } from "../../base/time_slice.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Statements } from "./statements.ts";
 
 /** The statements that read one path each: on SQLite that costs microseconds. */
@@ -19,7 +19,7 @@ export async function readEach<Columns>(
   statement: () => Statements[keyof Statements],
   storePathHashes: readonly StorePathHash[],
 ): Promise<readonly Columns[]> {
-  const slice = new TimeSlice();
+  const slice = clock.slice();
   const rows: Columns[] = [];
   for (const storePathHash of storePathHashes) {
     const row = statement().get(storePathHash);

@@ -1,5 +1,5 @@
-import { TimeSlice } from "../../base/time_slice.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import type { NamedPath } from "../name_finder.ts";
 import type { Statements } from "./statements.ts";
 
@@ -28,7 +28,7 @@ export async function findNamed(
   countMax: number,
 ): Promise<readonly NamedPath[]> {
   const pattern = `%${text.replace(/[%_\\]/g, "\\$&")}%`;
-  const slice = new TimeSlice();
+  const slice = clock.slice();
   const found: NamedPath[] = [];
   let lastId = Number(statement("lastNarinfo").get()?.["id"] ?? 0);
   for (; lastId > 0 && found.length < countMax; lastId -= STEP_IDS) {

@@ -1,5 +1,6 @@
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
 import type { Protection } from "./protection.ts";
 import type { Statements } from "./statements.ts";
@@ -45,7 +46,7 @@ export class RowSweep {
     if (!this.#protection.settled) return { ...nothing, next: after ?? "", settled: false };
     // Only the walk over the paths needs a position: swept narinfos and NARs are not found again.
     if (after) return { ...nothing, ...this.#sweepPaths(Number(after), rowsMax * PATHS_PER_ROW) };
-    const untilMs = performance.now() + SLICE_MS;
+    const untilMs = clock.nowMs() + SLICE_MS;
     const narinfos = this.#sweepNarinfos(order, untilMs);
     if (narinfos.length > 0) return { ...nothing, narinfos, next: "" };
     const nars = this.#sweepNars(order, untilMs);
@@ -64,7 +65,7 @@ export class RowSweep {
       removeNarinfo.run(pathId);
       addLooseNar.run(order.unusedSinceMs + NAR_GRACE_MS, Number(row["nar_id"]));
       swept.push(row["hash"] as StorePathHash);
-      if (performance.now() > untilMs) break;
+      if (clock.nowMs() > untilMs) break;
     }
     return swept;
   }
@@ -79,7 +80,7 @@ export class RowSweep {
       removeLooseNar.run(narId);
       removeNar.run(narId);
       swept.push(row["name"] as NarName);
-      if (performance.now() > untilMs) break;
+      if (clock.nowMs() > untilMs) break;
     }
     return swept;
   }

@@ -1,11 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Bytes } from "../../base/bytes.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { StorageId } from "../../base/storage_id.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
 import type { CopyMarks } from "../copy_marks.ts";
 import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
@@ -96,7 +96,7 @@ export class SqliteMetadataStore
   /** `nowMs`: of the members' heartbeats. `feed`: of this connection. */
   constructor(
     database: DatabaseSync,
-    nowMs: () => number = Date.now,
+    nowMs: () => number = () => clock.wallMs(),
     feed?: DataVersionFeed,
   ) {
     this.#statements = prepareStatements(database);
@@ -333,7 +333,7 @@ export class SqliteMetadataStore
         return write();
       } catch (error) {
         if (!isLocked(error) || leftMs <= 0) throw sqliteWriteFailure(error);
-        await delay(LOCKED_RETRY_MS);
+        await clock.pause(LOCKED_RETRY_MS);
       }
     }
   }

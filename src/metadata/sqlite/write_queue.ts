@@ -1,13 +1,13 @@
-import { clearImmediate, setImmediate } from "node:timers";
-import { pause } from "../../base/pause.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import { type Change, closedFailure, type WriteOptions } from "../metadata_store.ts";
 import type { ChangeApplier } from "./change_applier.ts";
 import { resultCodeOf, SQLITE_BUSY, SQLITE_FULL, SQLITE_IOERR } from "./result_codes.ts";
 
 interface QueuedChanges {
   readonly changes: readonly Change[];
-  /** Deadline by performance.now(): a lock that lasts longer is an error. */
+  /** Deadline by clock.nowMs(): a lock that lasts longer is an error. */
   readonly untilMs: number;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
@@ -29,8 +29,8 @@ const LISTS_MAX = 64;
 export class WriteQueue {
   readonly #applier: ChangeApplier;
   #pending: QueuedChanges[] = [];
-  #flushing: NodeJS.Immediate | undefined;
-  #retry: ReturnType<typeof setTimeout> | undefined;
+  #flushing: Timer | undefined;
+  #retry: Timer | undefined;
   #lockedSinceMs: number | undefined;
 
   constructor(applier: ChangeApplier) {
@@ -40,7 +40,7 @@ export class WriteQueue {
   /** Lists of the same turn share a transaction; each is still all or nothing. */
   write(changes: readonly Change[], { mustWait = false }: WriteOptions = {}): Promise<void> {
     return new Promise<void>((resolve, reject) => {
-      const untilMs = mustWait ? Infinity : performance.now() + LOCKED_MAX_MS;
+      const untilMs = mustWait ? Infinity : clock.nowMs() + LOCKED_MAX_MS;
       this.#pending.push({ changes, untilMs, resolve, reject });
       if (this.#retry === undefined) this.#flushSoon();
     });
@@ -48,27 +48,27 @@ export class WriteQueue {
 
   /** Writes the queue; rejects lists that the database does not take within `limitMs`. */
   async close(limitMs: number): Promise<void> {
-    const untilMs = performance.now() + limitMs;
+    const untilMs = clock.nowMs() + limitMs;
     for (;;) {
       this.#flush();
       if (this.#pending.length === 0) return;
-      if (this.#lockedSinceMs !== undefined && performance.now() >= untilMs) break;
-      if (this.#lockedSinceMs !== undefined) await pause(LOCKED_RETRY_MS);
+      if (this.#lockedSinceMs !== undefined && clock.nowMs() >= untilMs) break;
+      if (this.#lockedSinceMs !== undefined) await clock.pause(LOCKED_RETRY_MS);
     }
-    clearTimeout(this.#retry);
+    this.#retry?.cancel();
     for (const write of this.#pending.splice(0)) write.reject(closedFailure());
   }
 
   /** Two turns of the event loop collect concurrent lists, without a timer's millisecond. */
   #flushSoon(): void {
-    this.#flushing ??= setImmediate(() => {
-      this.#flushing = setImmediate(() => this.#flush());
+    this.#flushing ??= clock.soon(() => {
+      this.#flushing = clock.soon(() => this.#flush());
     });
   }
 
   #flush(): void {
-    clearImmediate(this.#flushing);
-    clearTimeout(this.#retry);
+    this.#flushing?.cancel();
+    this.#retry?.cancel();
     this.#flushing = this.#retry = undefined;
     const writes = this.#pending.splice(0, LISTS_MAX);
     if (writes.length === 0) return;
@@ -79,8 +79,8 @@ export class WriteQueue {
       if (this.#pending.length > 0) this.#flushSoon();
       return;
     }
-    this.#lockedSinceMs ??= performance.now();
-    const now = performance.now();
+    this.#lockedSinceMs ??= clock.nowMs();
+    const now = clock.nowMs();
     this.#pending = [...locked, ...this.#pending].filter((write) => {
       if (write.untilMs > now) return true;
       write.reject(sqliteWriteFailure(errors.find((error) => error !== undefined)));
@@ -88,7 +88,7 @@ export class WriteQueue {
     });
     if (this.#pending.length === 0) return;
     const isLong = now - this.#lockedSinceMs > LOCKED_MAX_MS;
-    this.#retry = setTimeout(() => this.#flush(), isLong ? LOCKED_LONG_RETRY_MS : LOCKED_RETRY_MS);
+    this.#retry = clock.after(isLong ? LOCKED_LONG_RETRY_MS : LOCKED_RETRY_MS, () => this.#flush());
   }
 }
 

@@ -1,3 +1,5 @@
+import { dice } from "../../runtime/current.ts";
+
 /**
  * Moves a file. After a power cut either the whole file is at `to`, or nothing new. It syncs the
  * bytes before the name exists, and the folder of the name after.
@@ -15,7 +17,7 @@ export async function moveDurably(from: string, to: string): Promise<void> {
 
 /** Copies from a folder of temporary files that is on another file system than the store. */
 async function copyAcross(from: string, to: string): Promise<void> {
-  const near = `${to}.${crypto.randomUUID()}.part`;
+  const near = `${to}.${dice.uuid()}.part`;
   try {
     await Deno.copyFile(from, near);
     await sync(near);

@@ -1,4 +1,5 @@
 import { Failure, reasonOf } from "../../base/failure.ts";
+import { dice } from "../../runtime/current.ts";
 import { formatMark, MARK_NAME, parseMark } from "../storage_mark.ts";
 import type { StorageMark, StorageMarks } from "../storage_mark.ts";
 import { moveDurably } from "./durable_move.ts";
@@ -44,7 +45,7 @@ export class LocalMarks implements StorageMarks {
   /** A file with the mark, under a name of its own. */
   async #write(mark: StorageMark): Promise<string> {
     await Deno.mkdir(this.#folder, { recursive: true });
-    const path = `${this.#path}.${crypto.randomUUID()}`;
+    const path = `${this.#path}.${dice.uuid()}`;
     await Deno.writeTextFile(path, formatMark(mark), { createNew: true });
     using file = await Deno.open(path);
     await file.sync();

@@ -4,8 +4,8 @@ import {
   PutObjectCommand,
   S3ServiceException,
 } from "@aws-sdk/client-s3";
-import { Deadline } from "../../base/deadline.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
+import { clock } from "../../runtime/current.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isNoSuchKey, s3Reason } from "./s3_failures.ts";
 import { NAR_PREFIX } from "./s3_object.ts";
@@ -34,7 +34,7 @@ const HINTS: Readonly<Record<string, string>> = {
  * store that does not answer: it may come back.
  */
 export async function checkBucket({ client, bucket }: S3Access): Promise<boolean> {
-  using deadline = new Deadline(CHECK_MAX_MS);
+  using deadline = clock.deadline(CHECK_MAX_MS);
   const options = { abortSignal: deadline.signal };
   // The next start removes the object of a killed one: the name is always the same.
   const probe = { Bucket: bucket, Key: `${NAR_PREFIX}.writable` };

@@ -1,10 +1,9 @@
 import { GetObjectCommand } from "@aws-sdk/client-s3";
-import { within } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import { formatMs } from "../../base/format_units.ts";
-import { pause } from "../../base/pause.ts";
 import { streamFrom } from "../../base/stream_of.ts";
 import type { Seal } from "../../nix/stored_name.ts";
+import { clock, dice } from "../../runtime/current.ts";
 import type { ReadOptions, StoredNar } from "../nar_store.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isChanged, isNotFound, s3Failure } from "./s3_failures.ts";
@@ -92,7 +91,7 @@ class ObjectRange {
         this.#leave(error);
         this.#signal?.throwIfAborted();
         if (isFinal(error) || ++breaks > BREAKS_MAX) throw s3Failure("read NAR file", error);
-        await pause(Math.random() * PAUSE_MS * 2 ** breaks, this.#signal);
+        await clock.pause(dice.fraction() * PAUSE_MS * 2 ** breaks, this.#signal);
       }
     }
   }
@@ -134,7 +133,7 @@ class ObjectRange {
 
   async #piece(body: ReadableStreamDefaultReader<Bytes>): Promise<Bytes> {
     for (;;) {
-      const read = await within(body.read(), IDLE_MAX_MS);
+      const read = await clock.within(body.read(), IDLE_MAX_MS);
       if (read === undefined) throw new Error(`no byte came for ${formatMs(IDLE_MAX_MS)}`);
       if (read.done) throw new Error("the body ended early");
       if (read.value.length === 0) continue;

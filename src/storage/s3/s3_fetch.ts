@@ -1,5 +1,5 @@
-import { Deadline } from "../../base/deadline.ts";
 import { messageOf } from "../../base/failure.ts";
+import { clock } from "../../runtime/current.ts";
 
 /** The longest wait for the head of a response without a body in its request. */
 const HEAD_MAX_MS = 5_000;
@@ -18,7 +18,7 @@ export async function s3Fetch(given: RequestInfo | URL, init?: RequestInit): Pro
   const request = given instanceof Request ? given : new Request(given, init);
   const isWrite = request.method === "PUT" || request.method === "POST";
   const limitMs = isWrite ? WRITE_HEAD_MAX_MS : HEAD_MAX_MS;
-  using deadline = new Deadline(limitMs);
+  using deadline = clock.deadline(limitMs);
   const { signal: late } = deadline;
   try {
     return await fetch(request, { signal: AbortSignal.any([request.signal, late]) });

@@ -1,6 +1,6 @@
 import { GetObjectCommand, PutObjectCommand, S3ServiceException } from "@aws-sdk/client-s3";
-import { Deadline } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
+import { clock } from "../../runtime/current.ts";
 import { formatMark, MARK_NAME, parseMark } from "../storage_mark.ts";
 import type { StorageMark, StorageMarks } from "../storage_mark.ts";
 import type { S3Access } from "./s3_access.ts";
@@ -24,7 +24,7 @@ export class S3Marks implements StorageMarks {
   }
 
   async read(): Promise<StorageMark | undefined> {
-    using deadline = new Deadline(READ_MAX_MS);
+    using deadline = clock.deadline(READ_MAX_MS);
     const abortSignal = deadline.signal;
     try {
       const command = new GetObjectCommand(this.#names);

@@ -5,9 +5,9 @@ import {
   paginateListObjectsV2,
 } from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
-import { Deadline } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
+import { clock } from "../../runtime/current.ts";
 import type {
   ListedNar,
   ListOptions,
@@ -89,7 +89,7 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
     try {
       const command = new GetObjectCommand({ Bucket: bucket, Key: keyOf(at) });
       // The store's clock decides if the URL is valid. The client knows it from earlier answers.
-      const signingDate = new Date(Date.now() + client.config.systemClockOffset);
+      const signingDate = new Date(clock.wallMs() + client.config.systemClockOffset);
       const options = { expiresIn: validMs / 1_000, signingDate };
       return new URL(await getSignedUrl(client, command, options));
     } catch (error) {
@@ -118,7 +118,7 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
   async #find(at: StoredName, signal?: AbortSignal): Promise<S3Object | undefined> {
     signal?.throwIfAborted();
     const { client, bucket } = this.#s3;
-    using deadline = new Deadline(OPEN_MAX_MS);
+    using deadline = clock.deadline(OPEN_MAX_MS);
     const { signal: late } = deadline;
     const abortSignal = signal === undefined ? late : AbortSignal.any([signal, late]);
     const names = { Bucket: bucket, Key: keyOf(at) };

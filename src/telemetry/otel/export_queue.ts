@@ -1,4 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 
 /** Limit of waiting records. A server under full load makes them in a second or two. */
 const WAITING_MAX = 4_096;
@@ -26,7 +28,7 @@ export interface ExportQueueDeps<Item> {
 export class ExportQueue<Item> {
   readonly #deps: ExportQueueDeps<Item>;
   #waiting: Item[] = [];
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #timer: Timer | undefined;
   #sending: Promise<void> | undefined;
   #lostCount = 0;
 
@@ -39,7 +41,7 @@ export class ExportQueue<Item> {
     this.#waiting.push(item);
     if (this.#waiting.length >= BATCH_MAX) this.#start();
     else if (this.#sending === undefined) {
-      this.#timer ??= setTimeout(() => this.#start(), this.#deps.delayMs);
+      this.#timer ??= clock.after(this.#deps.delayMs, () => this.#start());
     }
   }
 
@@ -50,7 +52,7 @@ export class ExportQueue<Item> {
   }
 
   #start(): void {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
     this.#timer = undefined;
     this.#sending ??= this.#drain().finally(() => this.#sending = undefined);
   }

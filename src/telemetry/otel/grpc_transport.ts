@@ -1,3 +1,4 @@
+import { clock } from "../../runtime/current.ts";
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { formatMs } from "../../base/format_units.ts";
@@ -24,7 +25,8 @@ export function createGrpcTransport(
     ...(caCertificates.length === 0 ? {} : { caCerts: [...caCertificates] }),
   });
   const posted = async (to: string, message: Uint8Array) => {
-    const signal = AbortSignal.timeout(CALL_MAX_MS);
+    using limit = clock.deadline(CALL_MAX_MS);
+    const { signal } = limit;
     try {
       const headers = { "content-type": "application/grpc", te: "trailers" };
       const body = framed(message);

@@ -1,4 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Snapshot } from "../families.ts";
 import type { Period } from "./metric_data.ts";
 
@@ -31,12 +32,12 @@ export function startMetrics(deps: MetricExportDeps): MetricExport {
       dropped(snapshots.length, messageOf(error));
     }
   };
-  const timer = setInterval(() => {
+  const timer = clock.every(deps.everyMs, () => {
     sending ??= send().finally(() => sending = undefined);
-  }, deps.everyMs);
+  });
   return {
     async stop() {
-      clearInterval(timer);
+      timer.cancel();
       await sending;
       await send();
     },

@@ -1,7 +1,7 @@
 import { ROOT_CONTEXT, SeverityNumber, trace, TraceFlags } from "@opentelemetry/api";
 import { LoggerProvider, type ReadableLogRecord } from "@opentelemetry/sdk-logs";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
-import { within } from "../../base/deadline.ts";
+import { clock } from "../../runtime/current.ts";
 import type { LogCopy, LogLevel } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
@@ -87,7 +87,10 @@ export function startOtel(deps: OtelDeps): Otel {
     }),
     copyLog: logCopy(new LoggerProvider({ resource, processors: [intoRecords(records)] })),
     async stop() {
-      await within(Promise.all([spans.flush(), records.flush(), figures.stop()]), FLUSH_MAX_MS);
+      await clock.within(
+        Promise.all([spans.flush(), records.flush(), figures.stop()]),
+        FLUSH_MAX_MS,
+      );
     },
   };
 }

@@ -1,4 +1,5 @@
 import { type IdGenerator, RandomIdGenerator } from "@opentelemetry/sdk-trace";
+import { dice } from "../../runtime/current.ts";
 
 const WORDS = 2 ** 32;
 
@@ -37,7 +38,7 @@ export class RootTraceIds implements IdGenerator {
 }
 
 function randomWord(): number {
-  return Math.random() * WORDS >>> 0;
+  return dice.fraction() * WORDS >>> 0;
 }
 
 function hex(word: number): string {

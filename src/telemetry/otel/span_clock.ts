@@ -1,3 +1,5 @@
+import { clock } from "../../runtime/current.ts";
+
 /** A larger difference means that the clock was set, or the machine slept. */
 const DRIFT_MAX_MS = 20;
 
@@ -11,10 +13,10 @@ export interface SpanClock {
  * its request has ended.
  */
 export function createSpanClock(nowMs: () => number): SpanClock {
-  let originMs = nowMs() - performance.now();
+  let originMs = nowMs() - clock.nowMs();
   return {
     nowMs() {
-      const elapsedMs = performance.now();
+      const elapsedMs = clock.nowMs();
       const now = nowMs();
       if (Math.abs(originMs + elapsedMs - now) > DRIFT_MAX_MS) originMs = now - elapsedMs;
       return originMs + elapsedMs;

@@ -1,6 +1,6 @@
-import { Countdown } from "../../base/countdown.ts";
 import { formatMs } from "../../base/format_units.ts";
-import { SharedTimer } from "../../base/shared_timer.ts";
+import type { SharedTimer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import { NoAnswer } from "../upstream.ts";
 import { dial } from "./dial.ts";
 
@@ -31,7 +31,7 @@ export interface AnswerLimits extends AnswerTimeouts {
 export function answerLimits(timeouts: AnswerTimeouts): AnswerLimits {
   const { dialTimeoutMs, headerTimeoutMs, viaProxy = false } = timeouts;
   const dialTestAfterMs = Math.min(DIAL_TEST_AFTER_MS, dialTimeoutMs, headerTimeoutMs);
-  const dialTests = new SharedTimer(dialTestAfterMs);
+  const dialTests = clock.sharedTimer(dialTestAfterMs);
   return { dialTimeoutMs, headerTimeoutMs, viaProxy, dialTests, dialTestAfterMs };
 }
 
@@ -46,7 +46,7 @@ export class AnswerWatch implements Disposable {
   #isOver = false;
   readonly #onLate: (error: UpstreamTimeout) => void;
   readonly #waiting: Disposable;
-  #limit: Countdown | undefined;
+  #limit: Disposable | undefined;
 
   constructor(url: URL | string, limits: AnswerLimits, onLate: (error: UpstreamTimeout) => void) {
     this.#onLate = onLate;
@@ -67,13 +67,13 @@ export class AnswerWatch implements Disposable {
     if (viaProxy) {
       return this.#wait("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), dialTestAfterMs);
     }
-    const dialedAtMs = performance.now();
+    const dialedAtMs = clock.nowMs();
     this.#wait("connecting", dialTimeoutMs, dialTestAfterMs);
     this.#dialing = new AbortController();
     // The request itself shows better whether the connection works.
     await dial(url, this.#dialing.signal);
     if (this.#isOver) return;
-    const dialMs = performance.now() - dialedAtMs;
+    const dialMs = clock.nowMs() - dialedAtMs;
     // A dial that was slow for the test was as slow for the request.
     const waitedMs = dialMs < DIAL_TEST_AFTER_MS ? dialTestAfterMs + dialMs : 0;
     this.#wait("the answer", headerTimeoutMs, waitedMs);
@@ -81,7 +81,7 @@ export class AnswerWatch implements Disposable {
 
   #wait(step: string, limitMs: number, waitedMs: number): void {
     this.#limit?.[Symbol.dispose]();
-    this.#limit = new Countdown(Math.max(0, limitMs - waitedMs), () => {
+    this.#limit = clock.countdown(Math.max(0, limitMs - waitedMs), () => {
       this.#onLate(new UpstreamTimeout(step, limitMs));
     });
   }

@@ -1,9 +1,9 @@
 import { ByteBlocks } from "../../base/byte_blocks.ts";
-import { within } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
+import { clock } from "../../runtime/current.ts";
 import type { DocumentAnswer, DocumentBody, DocumentSource } from "../document_source.ts";
 import { UpstreamTimeout } from "./answer_watch.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";
@@ -92,7 +92,7 @@ function bodyOf(
       yield* first.drained();
       while (rest !== undefined) {
         const reading = rest.read().then((piece) => ({ piece }));
-        const result = await within(reading, idleTimeoutMs);
+        const result = await clock.within(reading, idleTimeoutMs);
         // A cancelled body looks like a complete one.
         if (isCancelled) throw new Failure("upstream-down", "Cannot read document: cancelled");
         if (result === undefined) throw new UpstreamTimeout("the rest of the body", idleTimeoutMs);

@@ -1,7 +1,7 @@
-import { Deadline } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import {
   type DocumentReading,
   type NarinfoReading,
@@ -77,7 +77,7 @@ export class HttpNarinfoSource implements NarinfoSource {
   async reach(signal: AbortSignal): Promise<boolean> {
     const { viaProxy = false, dialTimeoutMs } = this.#deps.settings;
     if (viaProxy) return true;
-    using limit = new Deadline(dialTimeoutMs);
+    using limit = clock.deadline(dialTimeoutMs);
     return await dial(this.url, AbortSignal.any([signal, limit.signal]));
   }
 }

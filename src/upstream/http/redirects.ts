@@ -1,7 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { unlessAborted } from "../../base/deadline.ts";
 import { Failure } from "../../base/failure.ts";
+import { unlessAborted } from "../../base/unless_aborted.ts";
 import { type AddressClass, classOfAddress } from "./address_class.ts";
 import { discard } from "./discard.ts";
 

@@ -1,4 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
+import { clock, dice } from "../../runtime/current.ts";
 import { BUSY_STATUSES } from "../upstream_load.ts";
 
 const RETRIES_MAX = 2;
@@ -12,7 +13,7 @@ const PAUSES_MS = [20, 100];
 /** The retries of one request: how many, and after which pauses. All end within `limitMs`. */
 export class Retries {
   readonly #limitMs: number;
-  readonly #startedAtMs = performance.now();
+  readonly #startedAtMs = clock.nowMs();
   #count = 0;
 
   constructor(limitMs: number) {
@@ -34,8 +35,8 @@ export class Retries {
   }
 
   #next(wantedMs = PAUSES_MS[this.#count] ?? Infinity): number | undefined {
-    const pauseMs = wantedMs + Math.random() * (PAUSES_MS[this.#count] ?? 0) / 2;
-    const leftMs = this.#limitMs - (performance.now() - this.#startedAtMs);
+    const pauseMs = wantedMs + dice.fraction() * (PAUSES_MS[this.#count] ?? 0) / 2;
+    const leftMs = this.#limitMs - (clock.nowMs() - this.#startedAtMs);
     if (this.#count >= RETRIES_MAX || wantedMs > PAUSE_MAX_MS || pauseMs >= leftMs) {
       return undefined;
     }
@@ -47,7 +48,7 @@ export class Retries {
 /** Retry-After in ms: seconds, or a date by the clock of the response's own Date. */
 function waitOf(retryAfter: string, date: string | null): number {
   if (/^[0-9]+$/.test(retryAfter)) return Number(retryAfter) * 1_000;
-  const nowMs = Date.parse(date ?? "") || performance.timeOrigin + performance.now();
+  const nowMs = Date.parse(date ?? "") || clock.wallMs();
   const untilMs = Date.parse(retryAfter);
   return Number.isNaN(untilMs) ? Infinity : Math.max(0, untilMs - nowMs);
 }

@@ -1,5 +1,5 @@
 import { Failure, messageOf } from "../../base/failure.ts";
-import { pause } from "../../base/pause.ts";
+import { clock } from "../../runtime/current.ts";
 import { NoAnswer } from "../upstream.ts";
 import { BUSY_STATUSES } from "../upstream_load.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
@@ -63,7 +63,7 @@ export class UpstreamAttempts {
           throw new NoAnswer("unreachable", message, error);
         }
       }
-      await pause(pauseMs, signal);
+      await clock.pause(pauseMs, signal);
     }
   }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { reportUsage, usageReport, usageReportText } from "../../../src/app/usage_report.ts";
-import { pause } from "../../../src/base/pause.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
+import { clock } from "../../../src/runtime/current.ts";
 import { createLogger, SILENT } from "../../../src/telemetry/logger.ts";
 import { inputsOf } from "../../support/config_inputs.ts";
 
@@ -32,7 +32,7 @@ function openReceiver() {
 Deno.test("analytics: nothing is sent by default", async () => {
   await using receiver = openReceiver();
   using _usage = reportUsage(settingsOf(receiver.flag), SILENT, 5);
-  assert.equal(await Promise.race([receiver.arrived, pause(200)]), undefined);
+  assert.equal(await Promise.race([receiver.arrived, clock.pause(200)]), undefined);
 });
 
 Deno.test("analytics: the sent report is the one that --show prints, without names", async () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { pause } from "../../../src/base/pause.ts";
 import { generateSecretKey } from "../../../src/nix/signature.ts";
+import { clock } from "../../../src/runtime/current.ts";
 import type { NarinfoFetcher, NarinfoWatch } from "../../../src/upstream/http/narinfo_fetcher.ts";
 import { crowdNarinfos, workerNarinfos } from "../../support/crowd_narinfos.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -38,7 +38,7 @@ Deno.test("narinfo Worker: the status of a body that never ends is known", async
     const reading = ask(crowd, { signal: abort.signal, answered });
     const request = await upstream.requested(PATH, count + 1);
     await eventually("the body has begun", () => request.sentBytes > 0);
-    await pause(waitMs *= 2);
+    await clock.pause(waitMs *= 2);
     abort.abort();
     assert.equal((await reading).kind, "failed");
     return statuses.length > 0;

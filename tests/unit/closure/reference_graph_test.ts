@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { TimeSlice } from "../../../src/base/time_slice.ts";
 import { meaningOf } from "../../../src/base/failure.ts";
 import { readReferenceGraph } from "../../../src/closure/reference_graph.ts";
+import { clock } from "../../../src/runtime/current.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { changesOf, hashOfNode } from "../../support/stored_graph.ts";
 
@@ -18,7 +18,7 @@ for (
     await using metadata = new MemoryMetadataStore();
     await metadata.apply(changesOf([{ references: [1, 2], nar: 0 }, { references: [2], nar: 1 }]));
     const read = (within: typeof none) =>
-      readReferenceGraph(metadata, [hashOfNode(0)], new TimeSlice(), within);
+      readReferenceGraph(metadata, [hashOfNode(0)], clock.slice(), within);
 
     assert.equal((await read(none)).narOf.length, 3);
     await assert.rejects(read(limits), (error) => meaningOf(error).status === 503);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { pause } from "../../../src/base/pause.ts";
 import { LocksUnavailable } from "../../../src/locks/locks.ts";
 import { connectRedis } from "../../../src/locks/redis/redis_client.ts";
 import { RedisLocks } from "../../../src/locks/redis/redis_locks.ts";
+import { clock } from "../../../src/runtime/current.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
 import { testUnless } from "../../support/program.ts";
@@ -123,7 +123,7 @@ testUnless(redisMissing, "redis locks: a wrong password is logged, a right one w
   await using lease = await locks.tryAcquire("a", TTL_MS);
   assert.ok(lease);
   // The client's own timer for a connection that was closed already.
-  await pause(DISCONNECT_MAX_MS);
+  await clock.pause(DISCONNECT_MAX_MS);
 });
 
 testUnless(redisMissing, "redis locks: a killed Redis that starts again gives locks", async () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import ts from "typescript";
+import { ambientProblems } from "../../../scripts/check_layers/ambient.ts";
 import { deadExports, twinExports } from "../../../scripts/check_layers/exports.ts";
 import { importProblems } from "../../../scripts/check_layers/imports.ts";
 import { roomProblems } from "../../../scripts/check_layers/rooms.ts";
@@ -29,6 +30,26 @@ Deno.test("layers: imports go down, and from main.ts to src/cli alone", () => {
     assert.ok(problem?.startsWith(`${path}: `) && problem.includes(reason), problem);
     assert.deepEqual(others, []);
   }
+});
+
+Deno.test("layers: time and chance come from src/runtime", () => {
+  const ambient = [
+    "performance.now();",
+    "const now = Date.now;",
+    "new Date();",
+    "setTimeout(f, 1);",
+    "const id = crypto.randomUUID();",
+    "AbortSignal.timeout(1);",
+    'import { setTimeout as delay } from "node:timers/promises";',
+  ];
+  for (const text of ambient) {
+    const [problem, ...others] = ambientProblems(sourceOf("src/a/b.ts", text));
+    assert.match(problem ?? "", /^src\/a\/b\.ts:1: uses /, text);
+    assert.deepEqual(others, []);
+    assert.deepEqual(ambientProblems(sourceOf("src/runtime/b.ts", text)), []);
+    assert.deepEqual(ambientProblems(sourceOf("tests/b.ts", text)), []);
+  }
+  assert.deepEqual(ambientProblems(sourceOf("src/a/b.ts", "new Date(1); clock.nowMs();")), []);
 });
 
 Deno.test("layers: two rooms of one layer know each other one way only", () => {

@@ -1,8 +1,8 @@
 import type { Bytes } from "../../../base/bytes.ts";
-import { within } from "../../../base/deadline.ts";
 import { Failure } from "../../../base/failure.ts";
 import { streamOf } from "../../../base/stream_of.ts";
 import type { StorePathHash } from "../../../nix/store_path.ts";
+import { clock } from "../../../runtime/current.ts";
 import type { NarBodySource, NarinfoSource } from "../../../upstream/upstream.ts";
 import type { SourceEntry } from "../import_source.ts";
 import type { CacheReader } from "./binary_cache_source.ts";
@@ -59,7 +59,7 @@ async function* steady(
   const reader = body.getReader();
   try {
     for (;;) {
-      const read = await within(reader.read(), idleTimeoutMs);
+      const read = await clock.within(reader.read(), idleTimeoutMs);
       if (read === undefined) throw new Failure("upstream-down", "its NAR stalled");
       if (read.done) return;
       yield new Uint8Array(read.value);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { within } from "../../../../src/base/deadline.ts";
+import { clock } from "../../../../src/runtime/current.ts";
 import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
 
 /** Deno closes a TCP connection of its own within a millisecond. */
@@ -18,7 +18,7 @@ Deno.test({
     using client = await Deno.connect({ hostname, port });
     (await accepted).close();
     const reading = client.read(new Uint8Array(1));
-    assert.equal(await within(reading, CLOSES_WITHIN_MS), undefined, "Deno has closed it");
+    assert.equal(await clock.within(reading, CLOSES_WITHIN_MS), undefined, "Deno has closed it");
     await client.closeWrite();
     await reading;
   },

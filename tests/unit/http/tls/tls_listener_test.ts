@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { within } from "../../../../src/base/deadline.ts";
-import { pause } from "../../../../src/base/pause.ts";
 import { TlsListener } from "../../../../src/http/tls/tls_listener.ts";
 import { Answer } from "../../../../src/http/message/answer.ts";
 import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
@@ -10,6 +8,7 @@ import {
   type HttpServerDeps,
   type HttpServerLimits,
 } from "../../../../src/http/server/http_server.ts";
+import { clock } from "../../../../src/runtime/current.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { writeAll } from "../../../support/steady_port.ts";
@@ -138,7 +137,7 @@ tlsTest("of one address the oldest that takes nothing goes, and its sockets with
     return other !== undefined && await isAnswered(other).catch(() => false);
   });
   // The stalled client has neither read nor left.
-  assert.ok(await within(scene.listener.ended().then(() => true), 5_000));
+  assert.ok(await clock.within(scene.listener.ended().then(() => true), 5_000));
 });
 
 tlsTest("a client that takes nothing is closed, with bytes in flight to it", async () => {
@@ -152,7 +151,7 @@ tlsTest("an answer that takes its time reaches a client that has ended its side"
   await using scene = await Scene.open({}, {
     sweepEveryMs: 20,
     async handle() {
-      await pause(200);
+      await clock.pause(200);
       return new Answer("late", 200, {});
     },
   });
@@ -169,7 +168,7 @@ tlsTest("a refused body does not cost its client the answer", async () => {
   // Over a time that is longer than a silence may be.
   for (let count = 0; count < 20; count++) {
     await writeAll(connection, LARGE.subarray(0, 1_000_000));
-    await pause(90);
+    await clock.pause(90);
   }
   assert.match(await firstLineOf(connection), /^HTTP\/1\.1 200 OK/);
 });

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
-import { Countdown } from "../../../src/base/countdown.ts";
+import { clock } from "../../../src/runtime/current.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
 const TIMES_MS = [0, 1, 10, 1_000, 3_333];
 
-Deno.test("Countdown: it is due after its time, once", async () => {
+Deno.test("countdown: it is due after its time, once", async () => {
   for (const ms of TIMES_MS) {
     using time = new PlayedTime();
     const due: number[] = [];
-    using _countdown = new Countdown(ms, () => due.push(time.nowMs));
+    using _countdown = clock.countdown(ms, () => due.push(time.nowMs));
     await time.advance(ms - 1);
     assert.deepEqual(due, []);
     await time.advance(10_000);
@@ -16,21 +16,21 @@ Deno.test("Countdown: it is due after its time, once", async () => {
   }
 });
 
-Deno.test("Countdown: one that is disposed of is never due", async () => {
+Deno.test("countdown: one that is disposed of is never due", async () => {
   using time = new PlayedTime();
   const due: number[] = [];
   {
-    using _countdown = new Countdown(100, () => due.push(time.nowMs));
+    using _countdown = clock.countdown(100, () => due.push(time.nowMs));
     await time.advance(99);
   }
   await time.advance(10_000);
   assert.deepEqual(due, []);
 });
 
-Deno.test("Countdown: a standstill of the thread counts as an eighth of the time", async () => {
+Deno.test("countdown: a standstill of the thread counts as an eighth of the time", async () => {
   using time = new PlayedTime();
   let isDue = false;
-  using _countdown = new Countdown(800, () => void (isDue = true));
+  using _countdown = clock.countdown(800, () => void (isDue = true));
   time.standStill(60_000);
   await time.advance(699);
   assert.equal(isDue, false);

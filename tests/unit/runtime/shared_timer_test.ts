@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { SharedTimer } from "../../../src/base/shared_timer.ts";
-import { pause } from "../../../src/base/pause.ts";
+import { clock } from "../../../src/runtime/current.ts";
 
 const DELAY_MS = 20;
 
 Deno.test("SharedTimer: each wait gets its whole delay, whenever it began", async () => {
-  const timer = new SharedTimer(DELAY_MS);
+  const timer = clock.sharedTimer(DELAY_MS);
   const tookMs = await Promise.all([0, DELAY_MS / 4, DELAY_MS / 2].map(async (afterMs) => {
-    await pause(afterMs);
+    await clock.pause(afterMs);
     const startedAtMs = performance.now();
     await new Promise<void>((resolve) => timer.start(resolve));
     return performance.now() - startedAtMs;
@@ -16,7 +15,7 @@ Deno.test("SharedTimer: each wait gets its whole delay, whenever it began", asyn
 });
 
 Deno.test("SharedTimer: two waits that began together are over in their order", async () => {
-  const timer = new SharedTimer(DELAY_MS);
+  const timer = clock.sharedTimer(DELAY_MS);
   const over: string[] = [];
   timer.start(() => over.push("first"));
   await new Promise<void>((resolve) =>
@@ -29,7 +28,7 @@ Deno.test("SharedTimer: two waits that began together are over in their order", 
 });
 
 Deno.test("SharedTimer: a wait that ended early is never over, and delays no other", async () => {
-  const timer = new SharedTimer(DELAY_MS);
+  const timer = clock.sharedTimer(DELAY_MS);
   const over: string[] = [];
   const early = timer.start(() => over.push("early"));
   const other = new Promise<void>((resolve) => timer.start(resolve));
@@ -39,12 +38,12 @@ Deno.test("SharedTimer: a wait that ended early is never over, and delays no oth
 });
 
 Deno.test("SharedTimer: a wait may begin as another one is over", async () => {
-  const timer = new SharedTimer(DELAY_MS);
+  const timer = clock.sharedTimer(DELAY_MS);
   await new Promise<void>((resolve) => timer.start(() => timer.start(resolve)));
 });
 
 Deno.test("SharedTimer: without waits it has no timer", () => {
-  const timer = new SharedTimer(DELAY_MS);
+  const timer = clock.sharedTimer(DELAY_MS);
   // The sanitizer of the test finds a timer that is left.
   for (let count = 0; count < 2; count++) {
     using _first = timer.start(() => undefined);
@@ -57,7 +56,7 @@ Deno.test("SharedTimer: a timer that fires though it was cleared leaves none beh
   const accepting = listener.accept();
   using client = await Deno.connect({ port: listener.addr.port });
   using server = await accepting;
-  const timer = new SharedTimer(DELAY_MS);
+  const timer = clock.sharedTimer(DELAY_MS);
   for (let count = 0; count < 5; count++) {
     const first = timer.start(() => undefined);
     const reading = server.read(new Uint8Array(1)).then(async () => {
@@ -65,12 +64,12 @@ Deno.test("SharedTimer: a timer that fires though it was cleared leaves none beh
       first[Symbol.dispose]();
       return timer.start(() => undefined);
     });
-    await pause(1);
+    await clock.pause(1);
     await client.write(new Uint8Array(1));
     const dueAtMs = performance.now() + DELAY_MS;
     while (performance.now() < dueAtMs);
     const second = await reading;
-    await pause(1);
+    await clock.pause(1);
     // The sanitizer of the test finds a timer that is left.
     second[Symbol.dispose]();
   }
