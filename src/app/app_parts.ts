@@ -5,6 +5,7 @@ import type { WorkLeases } from "../locks/work_leases.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
+import type { Runtime } from "../runtime/runtime.ts";
 import type { NarStore } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -23,6 +24,7 @@ export interface AppParts {
   readonly fetching: FetchingParts;
   readonly writes: WriteParts;
   readonly nowMs: () => number;
+  readonly runtime: Runtime;
 }
 
 /** The stores of rows and files. */

@@ -190,7 +190,7 @@ function buildCache(
   { names, paths }: NameParts,
   resources: AsyncDisposableStack,
 ) {
-  const { nowMs, fetching: { negativeTtlMs }, telemetry, stores } = parts;
+  const { nowMs, fetching: { negativeTtlMs }, telemetry, stores, runtime: { threads } } = parts;
   const { metadata, nars, spool, leases = NO_OTHER_MEMBERS } = stores;
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
@@ -204,8 +204,8 @@ function buildCache(
   const nameOf = (narName: NarName) => names.of(narName);
   const candidates = { metadata, pool, demotions, nameOf };
   const timeouts = narTimeouts(parts.upstream.settings);
-  const fetcher = resources.use(new WorkerFetcher(parts.upstream));
-  const verifier = resources.use(new WorkerVerifier(parts.fetching.verifyThreads));
+  const fetcher = resources.use(new WorkerFetcher({ ...parts.upstream, threads }));
+  const verifier = resources.use(new WorkerVerifier(threads, parts.fetching.verifyThreads));
   const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer }), verifier };
   const touches = resources.use(new Touches({ metadata, nowMs, log }));
   const reads = new ActiveReads();

@@ -4,6 +4,7 @@ import { DocumentServer } from "../cache/documents/serve_document.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import type { Touches } from "../cache/touches.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
+import type { HttpClient } from "../runtime/net.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
 import { queuedDocumentSource } from "../upstream/queued_sources.ts";
@@ -14,7 +15,7 @@ import type { AppParts } from "./app_parts.ts";
 const MEMORY_BYTES_MAX = 64 << 20;
 
 export interface DocumentUsers {
-  readonly client: Deno.HttpClient;
+  readonly client: HttpClient;
   readonly pool: DocumentPoolDeps["pool"];
   readonly observe: DocumentPoolDeps["observe"];
   readonly negative: NegativeCache<DocumentPath>;

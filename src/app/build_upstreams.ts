@@ -1,6 +1,7 @@
 import type { PathRecord } from "../cache/nar/path_record.ts";
 import { nameOfBaseName } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
+import type { HttpClient } from "../runtime/net.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
@@ -28,8 +29,7 @@ export function buildUpstreams(
 ) {
   const { settings: all, caCertificates, trace } = parts.upstream;
   const { log, tracer, metrics } = parts.telemetry;
-  const client = createUpstreamClient(caCertificates);
-  resources.defer(() => client.close());
+  const client = resources.use(createUpstreamClient(parts.runtime.net, caCertificates));
   const lastAnswers = new LastAnswers(parts.nowMs);
   const upstreamLog = createUpstreamLog({ log, lastAnswers, nowMs: parts.nowMs });
   // Before the pool: its requests end before the Worker does.
@@ -90,13 +90,13 @@ export function buildUpstreams(
 
 /** Fetchers that share one Worker. */
 function narinfoFetchers(
-  { upstream, identity: { secretKey }, telemetry: { log } }: AppParts,
-  client: Deno.HttpClient,
+  { upstream, identity: { secretKey }, telemetry: { log }, runtime: { threads } }: AppParts,
+  client: HttpClient,
   resources: AsyncDisposableStack,
 ): (settings: HttpUpstreamSettings) => NarinfoFetcher {
   const { requireSignature } = upstream;
   const keys = new TrustedKeys(upstream.trustedKeys);
-  const worker = resources.use(new WorkerNarinfos({ ...upstream, secretKey, log }));
+  const worker = resources.use(new WorkerNarinfos({ ...upstream, secretKey, log, threads }));
   return (settings) =>
     worker.over(
       settings.url,

@@ -1,3 +1,4 @@
+import { WORKER_THREADS } from "../runtime/threads.ts";
 import type { ImportProgress, ImportWatcher } from "../cache/import/importer.ts";
 import { Importer } from "../cache/import/importer.ts";
 import type { Handling } from "../cache/import/import_nar.ts";
@@ -45,7 +46,7 @@ export async function importInto(
     await space.refresh();
   });
   const threads = settings["cache.verify-threads"];
-  using verifier = new WorkerVerifier(threads);
+  using verifier = new WorkerVerifier(WORKER_THREADS, threads);
   const importer = new Importer(
     {
       ...partsOf(stores, { space, reads }, secretKey),

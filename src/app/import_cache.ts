@@ -13,6 +13,7 @@ import type { Settings } from "../config/options.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { clock } from "../runtime/current.ts";
+import { SYSTEM_NET } from "../runtime/system_net.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
@@ -60,7 +61,7 @@ function upstreamReader(settings: Settings, url: string): CacheReader {
   const asUpstream = { ...settings, "cache.upstream-url": [{ url }] };
   const [http] = upstreamSettings(asUpstream, `larder/${denoJson.version}`);
   if (http === undefined) throw new Failure("broken", `Cannot import ${url}`);
-  const client = createUpstreamClient(caCertificates(asUpstream));
+  const client = createUpstreamClient(SYSTEM_NET, caCertificates(asUpstream));
   const keys = new TrustedKeys([]);
   // The import itself compares signatures.
   const fetcher = new HttpNarinfoFetcher({ settings: http, client, keys, requireSignature: false });
@@ -69,6 +70,6 @@ function upstreamReader(settings: Settings, url: string): CacheReader {
     nars: new HttpNarSource({ settings: http, client }),
     idleTimeoutMs: http.idleTimeoutMs,
     nowMs: () => clock.wallMs(),
-    close: () => client.close(),
+    close: () => client[Symbol.dispose](),
   });
 }

@@ -5,6 +5,7 @@ import { type MemberNarSources, OWN_COPY_URL } from "../cache/sources/nar_candid
 import type { NarHolder, WorkLeases } from "../locks/work_leases.ts";
 import type { NarSource } from "../metadata/metadata_store.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
+import type { HttpClient } from "../runtime/net.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "../upstream/http/upstream_trace.ts";
@@ -23,7 +24,7 @@ type Source = NarClient & Pick<NarBodySource, "statNar">;
 export interface MemberSourcesDeps {
   readonly leases: Pick<WorkLeases, "holderOf" | "stopped">;
   readonly upstreams: ReadonlyMap<string, NarBodySource>;
-  readonly client: Deno.HttpClient;
+  readonly client: HttpClient;
   /** Settings of requests to members, without a URL. */
   readonly settings: Omit<HttpUpstreamSettings, "url">;
   /** This member. */

@@ -4,6 +4,7 @@ import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
 import type { SecretKey } from "../nix/signature.ts";
 import { clock } from "../runtime/current.ts";
+import { SYSTEM_RUNTIME } from "../runtime/runtime.ts";
 import type { SpaceParts } from "../space/assemble_space.ts";
 import { narPathOf } from "../storage/local/nar_path.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
@@ -84,6 +85,7 @@ export async function serve(settings: Settings): Promise<number> {
       fetching: fetchingParts(settings),
       writes: writeParts(settings),
       nowMs: stores.nowMs,
+      runtime: SYSTEM_RUNTIME,
     });
     await begin(app, spool);
     const pipeline = atFirstAnswer(app.pipeline, () => app.prepareWorkers());

@@ -1,3 +1,5 @@
+import { WORKER_THREADS } from "../../src/runtime/threads.ts";
+import { SYSTEM_NET } from "../../src/runtime/system_net.ts";
 import { WorkerFetcher } from "../../src/app/workers/worker_fetcher.ts";
 import { PartialFile, WriteAllowance } from "../../src/cache/fetch/partial_file.ts";
 import type { NarFetcher } from "../../src/cache/fetch/nar_fetcher.ts";
@@ -46,8 +48,8 @@ async function sceneOf(open: Opener): Promise<FetcherScene & AsyncDisposable> {
 
 /** With the sink that the Worker has. */
 function onThisThread(opened: AsyncDisposableStack, settings: HttpUpstreamSettings): NarFetcher {
-  const client = createUpstreamClient([]);
-  opened.defer(() => client.close());
+  const client = createUpstreamClient(SYSTEM_NET, []);
+  opened.defer(() => client[Symbol.dispose]());
   const narClients = new Map([[settings.url, new HttpNarSource({ settings, client })]]);
   const sinks = new SinkFetcher({ narClients, idleTimeoutMs: settings.idleTimeoutMs });
   return {
@@ -60,7 +62,9 @@ function onThisThread(opened: AsyncDisposableStack, settings: HttpUpstreamSettin
 }
 
 function inWorker(opened: AsyncDisposableStack, settings: HttpUpstreamSettings): NarFetcher {
-  return opened.use(new WorkerFetcher({ settings: [settings], caCertificates: [] }));
+  return opened.use(
+    new WorkerFetcher({ threads: WORKER_THREADS, settings: [settings], caCertificates: [] }),
+  );
 }
 
 function observed(inner: NarFetcher, { url }: HttpUpstreamSettings): NarFetcher {

@@ -1,3 +1,4 @@
+import { WORKER_THREADS } from "../../src/runtime/threads.ts";
 import { VerifyThread } from "../../src/app/workers/verify_thread.ts";
 import { WorkerVerifier } from "../../src/app/workers/worker_verifier.ts";
 import { MemoryAllowance } from "../../src/base/memory_allowance.ts";
@@ -12,9 +13,10 @@ const GROWING_BYTES_MAX = 256 << 20;
 const FILES = ["shelf.nar.xz", "shelf.nar", "shelf.nar.zst"] as const;
 
 const threads: Readonly<Record<string, () => NarVerifier & Disposable>> = {
-  VerifyThread: () => new VerifyThread(new MemoryAllowance(GROWING_BYTES_MAX)),
-  "VerifyThread without memory for growing files": () => new VerifyThread(new MemoryAllowance(0)),
-  WorkerVerifier: () => new WorkerVerifier(2),
+  VerifyThread: () => new VerifyThread(WORKER_THREADS, new MemoryAllowance(GROWING_BYTES_MAX)),
+  "VerifyThread without memory for growing files": () =>
+    new VerifyThread(WORKER_THREADS, new MemoryAllowance(0)),
+  WorkerVerifier: () => new WorkerVerifier(WORKER_THREADS, 2),
 };
 
 for (const [name, openThreads] of Object.entries(threads)) {

@@ -1,3 +1,4 @@
+import { SYSTEM_NET } from "../../src/runtime/system_net.ts";
 import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
 import { createUpstreamClient } from "../../src/upstream/http/http_client.ts";
@@ -59,8 +60,8 @@ function fetchOf(fetcher: NarinfoFetcher): Fetch {
 
 function onThisThread(opened: AsyncDisposableStack, parts: WorkerParts): NarinfoFetcher {
   const { upstream, ...rules } = parts;
-  const client = createUpstreamClient([]);
-  opened.defer(() => client.close());
+  const client = createUpstreamClient(SYSTEM_NET, []);
+  opened.defer(() => client[Symbol.dispose]());
   const keys = new TrustedKeys([parsePublicKey(upstream.publicKey)]);
   return new HttpNarinfoFetcher({ settings: settingsOf(upstream), client, keys, ...rules });
 }

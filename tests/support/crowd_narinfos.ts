@@ -1,3 +1,4 @@
+import { WORKER_THREADS } from "../../src/runtime/threads.ts";
 import { WorkerNarinfos } from "../../src/app/workers/worker_narinfos.ts";
 import { parsePublicKey, type SecretKey } from "../../src/nix/signature.ts";
 import { SILENT } from "../../src/telemetry/logger.ts";
@@ -30,6 +31,7 @@ export function settingsOf({ url }: FakeUpstream): HttpUpstreamSettings {
 
 export function workerNarinfos({ upstream, ...rules }: WorkerParts): WorkerNarinfos {
   return new WorkerNarinfos({
+    threads: WORKER_THREADS,
     ...rules,
     settings: [settingsOf(upstream)],
     caCertificates: [],

@@ -1,3 +1,4 @@
+import { SYSTEM_NET } from "../../src/runtime/system_net.ts";
 import { UpstreamReader } from "../../src/cache/import/binary_cache/upstream_reader.ts";
 import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
 import { createUpstreamClient } from "../../src/upstream/http/http_client.ts";
@@ -7,7 +8,7 @@ import { HttpNarSource } from "../../src/upstream/http/http_nar_source.ts";
 
 /** Reads the binary cache at a URL as an import does. */
 export function httpCacheReader(url: string): UpstreamReader {
-  const client = createUpstreamClient([]);
+  const client = createUpstreamClient(SYSTEM_NET, []);
   const times = { dialTimeoutMs: 5_000, headerTimeoutMs: 5_000, idleTimeoutMs: 5_000 };
   const settings = { url, ...times, userAgent: "larder-test" };
   const rules = { keys: new TrustedKeys([]), requireSignature: false };
@@ -17,6 +18,6 @@ export function httpCacheReader(url: string): UpstreamReader {
     nars: new HttpNarSource({ settings, client }),
     idleTimeoutMs: times.idleTimeoutMs,
     nowMs: Date.now,
-    close: () => client.close(),
+    close: () => client[Symbol.dispose](),
   });
 }

@@ -1,3 +1,4 @@
+import { SYSTEM_RUNTIME } from "../../src/runtime/runtime.ts";
 import type {
   AppParts,
   FetchingParts,
@@ -35,7 +36,7 @@ const LONG_TIMEOUT_MS = 30_000;
 
 /** The parts of an app without their groups. */
 type FlatParts =
-  & Pick<AppParts, "nowMs">
+  & Pick<AppParts, "nowMs" | "runtime">
   & WriteParts
   & FetchingParts
   & StoreParts
@@ -144,6 +145,7 @@ export class TestCache implements AsyncDisposable {
       tokens: [],
       tracer: undefined,
       nowMs: Date.now,
+      runtime: SYSTEM_RUNTIME,
       ...parts,
     };
     this.#app = buildApp({

@@ -7,6 +7,8 @@ import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { clock } from "../../runtime/current.ts";
+import type { HttpClient } from "../../runtime/net.ts";
+import { SYSTEM_NET } from "../../runtime/system_net.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../../upstream/http/http_narinfo_source.ts";
@@ -48,17 +50,13 @@ const PATHS_MAX = 4;
 export async function probeUpstreams(order: ProbeOrder): Promise<readonly UpstreamProbe[]> {
   const { settings } = order;
   const all = upstreamSettings(settings, `larder/${denoJson.version}`);
-  const client = createUpstreamClient(caCertificates(settings));
-  try {
-    return await Promise.all(all.map((http) => probe(http, client, order)));
-  } finally {
-    client.close();
-  }
+  using client = createUpstreamClient(SYSTEM_NET, caCertificates(settings));
+  return await Promise.all(all.map((http) => probe(http, client, order)));
 }
 
 async function probe(
   http: HttpUpstreamSettings,
-  client: Deno.HttpClient,
+  client: HttpClient,
   { settings, pathsOf, signal }: ProbeOrder,
 ): Promise<UpstreamProbe> {
   const requests = new UpstreamFetch(http, client);

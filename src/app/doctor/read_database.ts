@@ -1,3 +1,4 @@
+import { WORKER_THREADS } from "../../runtime/threads.ts";
 import { copyDatabase } from "../../base/database_copy.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
 import { fileBytes } from "../../base/files.ts";
@@ -90,6 +91,7 @@ async function readAt(path: string, bytes: number): Promise<DatabaseState> {
 
 async function healthOf(databasePath: string): Promise<StorageHealth> {
   using worker = new JobWorker<DatabaseJob, FromHealthWorker>({
+    threads: WORKER_THREADS,
     url: new URL("../workers/health_worker.ts", import.meta.url),
     died: (id, error) => ({ id, error }),
   });

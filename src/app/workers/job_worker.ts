@@ -1,4 +1,7 @@
+import type { Thread, Threads } from "../../runtime/threads.ts";
+
 export interface JobWorkerDeps<Answer extends { readonly id: number }> {
+  readonly threads: Threads;
   readonly url: URL;
   /** The first message to each new Worker. */
   readonly start?: unknown;
@@ -16,7 +19,7 @@ export interface JobWorkerDeps<Answer extends { readonly id: number }> {
 export class JobWorker<Order, Answer extends { readonly id: number }> implements Disposable {
   readonly #deps: JobWorkerDeps<Answer>;
   readonly #listeners = new Map<number, (answer: Answer) => void>();
-  #worker: Worker | undefined;
+  #worker: Thread | undefined;
   #stopped = false;
   #lastId = 0;
 
@@ -71,15 +74,15 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
     this.end("the server is stopping");
   }
 
-  #running(): Worker {
+  #running(): Thread {
     return this.#worker ??= this.#startWorker();
   }
 
-  #startWorker(): Worker {
-    const { url, permissions = "inherit" } = this.#deps;
-    const worker = new Worker(url, { type: "module", deno: { permissions } });
-    worker.onmessage = ({ data }: MessageEvent<Answer | readonly Answer[]>) => {
-      const answers = Array.isArray(data) ? data : [data];
+  #startWorker(): Thread {
+    const { threads, url, permissions } = this.#deps;
+    const worker = threads.start(url, permissions);
+    worker.onmessage = ({ data }) => {
+      const answers = (Array.isArray(data) ? data : [data]) as readonly Answer[];
       for (const answer of answers) this.#listeners.get(answer.id)?.(answer);
     };
     worker.onerror = (event) => {

@@ -1,10 +1,11 @@
 // The Worker that fetches, parses, verifies and signs narinfos. The main thread keeps their
 // timeouts, queues and spans. It writes no file, so no slow disk holds a narinfo.
 import { messageOf } from "../../base/failure.ts";
-import { workerScope } from "../../base/worker_scope.ts";
+import { type WorkerScope, workerScope } from "../../base/worker_scope.ts";
 import { parsePublicKey, parseSecretKey } from "../../nix/signature.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { clock } from "../../runtime/current.ts";
+import { type Runtime, SYSTEM_RUNTIME } from "../../runtime/runtime.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../../upstream/http/http_narinfo_fetcher.ts";
 import type { NarinfoFetcher } from "../../upstream/http/narinfo_fetcher.ts";
@@ -17,59 +18,66 @@ type NarinfoMessage = Extract<NarinfoWorkerOrder, { type: "fetch" }>;
 /** A status that comes so much before its body has a message of its own: spans name it. */
 const EARLY_STATUS_MS = 20;
 
-const scope = workerScope<ToNarinfoWorker, readonly FromNarinfoWorker[]>();
-const outbox = new Outbox<FromNarinfoWorker>((messages) => scope.postMessage(messages));
-const earlyStatuses = clock.sharedTimer(EARLY_STATUS_MS);
-const running = new Map<number, AbortController>();
-let fetchers: ReadonlyMap<string, NarinfoFetcher> = new Map();
+/** Runs the thread behind `scope`. */
+export function runNarinfoThread(
+  scope: WorkerScope<ToNarinfoWorker, readonly FromNarinfoWorker[]>,
+  { net }: Pick<Runtime, "net">,
+): void {
+  const outbox = new Outbox<FromNarinfoWorker>((messages) => scope.postMessage(messages));
+  const earlyStatuses = clock.sharedTimer(EARLY_STATUS_MS);
+  const running = new Map<number, AbortController>();
+  let fetchers: ReadonlyMap<string, NarinfoFetcher> = new Map();
 
-scope.onmessage = ({ data }) => {
-  if (data.type === "start") fetchers = fetchersOf(data);
-  else for (const order of data.orders) take(order);
-};
-
-function take(order: NarinfoWorkerOrder): void {
-  switch (order.type) {
-    case "ping":
-      return outbox.add({ id: order.id, type: "pong" });
-    case "fetch":
-      return void run(order);
-    case "cancel":
-      return running.get(order.id)?.abort();
-  }
-}
-
-function fetchersOf(start: StartMessage): ReadonlyMap<string, NarinfoFetcher> {
-  const { upstreams, caCertificates, requireSignature } = start;
-  const client = createUpstreamClient(caCertificates);
-  const keys = new TrustedKeys(start.trustedKeys.map(parsePublicKey));
-  const secretKey = start.secretKey === undefined ? undefined : parseSecretKey(start.secretKey);
-  const shared = { client, keys, requireSignature, secretKey };
-  return new Map(
-    upstreams.map((settings) => [settings.url, new HttpNarinfoFetcher({ settings, ...shared })]),
-  );
-}
-
-async function run({ id, upstream, order }: NarinfoMessage): Promise<void> {
-  const abort = new AbortController();
-  running.set(id, abort);
-  let status: number | undefined;
-  let early: Disposable | undefined;
-  const answered = (given: number) => {
-    status = given;
-    early = earlyStatuses.start(() => outbox.add({ id, type: "answered", status: given }));
+  scope.onmessage = ({ data }) => {
+    if (data.type === "start") fetchers = fetchersOf(data);
+    else for (const order of data.orders) take(order);
   };
-  const busy = () => outbox.add({ id, type: "busy" });
-  try {
-    const fetcher = fetchers.get(upstream);
-    if (fetcher === undefined) throw new Error(`Cannot find upstream ${upstream}`);
-    const reading = await fetcher.fetch(order, { signal: abort.signal, answered, busy });
-    // Nobody waits for a cancelled one.
-    if (!abort.signal.aborted) outbox.add({ id, type: "read", reading, status });
-  } catch (error) {
-    outbox.add({ id, type: "broken", error: messageOf(error) });
-  } finally {
-    early?.[Symbol.dispose]();
-    running.delete(id);
+
+  function take(order: NarinfoWorkerOrder): void {
+    switch (order.type) {
+      case "ping":
+        return outbox.add({ id: order.id, type: "pong" });
+      case "fetch":
+        return void run(order);
+      case "cancel":
+        return running.get(order.id)?.abort();
+    }
+  }
+
+  function fetchersOf(start: StartMessage): ReadonlyMap<string, NarinfoFetcher> {
+    const { upstreams, caCertificates, requireSignature } = start;
+    const client = createUpstreamClient(net, caCertificates);
+    const keys = new TrustedKeys(start.trustedKeys.map(parsePublicKey));
+    const secretKey = start.secretKey === undefined ? undefined : parseSecretKey(start.secretKey);
+    const shared = { client, keys, requireSignature, secretKey };
+    return new Map(
+      upstreams.map((settings) => [settings.url, new HttpNarinfoFetcher({ settings, ...shared })]),
+    );
+  }
+
+  async function run({ id, upstream, order }: NarinfoMessage): Promise<void> {
+    const abort = new AbortController();
+    running.set(id, abort);
+    let status: number | undefined;
+    let early: Disposable | undefined;
+    const answered = (given: number) => {
+      status = given;
+      early = earlyStatuses.start(() => outbox.add({ id, type: "answered", status: given }));
+    };
+    const busy = () => outbox.add({ id, type: "busy" });
+    try {
+      const fetcher = fetchers.get(upstream);
+      if (fetcher === undefined) throw new Error(`Cannot find upstream ${upstream}`);
+      const reading = await fetcher.fetch(order, { signal: abort.signal, answered, busy });
+      // Nobody waits for a cancelled one.
+      if (!abort.signal.aborted) outbox.add({ id, type: "read", reading, status });
+    } catch (error) {
+      outbox.add({ id, type: "broken", error: messageOf(error) });
+    } finally {
+      early?.[Symbol.dispose]();
+      running.delete(id);
+    }
   }
 }
+
+if (import.meta.main) runNarinfoThread(workerScope(), SYSTEM_RUNTIME);

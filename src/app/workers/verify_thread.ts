@@ -10,6 +10,7 @@ import type {
   Verification,
   VerifyOrder,
 } from "../../cache/verify/nar_verifier.ts";
+import type { Threads } from "../../runtime/threads.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
 
@@ -35,18 +36,20 @@ export const FILES_ALONE: Deno.PermissionOptionsObject = {
 
 /** A NarVerifier that runs in one Worker. */
 export class VerifyThread implements NarVerifier, Disposable {
-  readonly #worker = new JobWorker<ToVerifyWorker, FromVerifyWorker>({
-    url: new URL("./verify_worker.ts", import.meta.url),
-    permissions: FILES_ALONE,
-    died: (id, error) => ({ id, error }),
-  });
+  readonly #worker: JobWorker<ToVerifyWorker, FromVerifyWorker>;
   readonly #largeFiles = pLimit(WHOLE_FILES_MAX);
   readonly #smallFiles = pLimit(WHOLE_FILES_MAX);
   readonly #growingFiles: MemoryAllowance;
   #narBytes = 0;
 
   /** `growingFiles`: memory for decoders of growing files. */
-  constructor(growingFiles: MemoryAllowance) {
+  constructor(threads: Threads, growingFiles: MemoryAllowance) {
+    this.#worker = new JobWorker<ToVerifyWorker, FromVerifyWorker>({
+      threads,
+      url: new URL("./verify_worker.ts", import.meta.url),
+      permissions: FILES_ALONE,
+      died: (id, error) => ({ id, error }),
+    });
     this.#growingFiles = growingFiles;
   }
 

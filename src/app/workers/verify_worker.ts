@@ -8,9 +8,7 @@ import type { PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verif
 import { PassThroughMeasure } from "../../cache/verify/pass_through_measure.ts";
 import { clock } from "../../runtime/current.ts";
 import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
-import { workerScope } from "../../base/worker_scope.ts";
-
-const scope = workerScope<ToVerifyWorker, FromVerifyWorker>();
+import { type WorkerScope, workerScope } from "../../base/worker_scope.ts";
 
 /** Memory for all decoders of pass-throughs; most take 2 to 8 MiB. */
 const PASS_THROUGH_BYTES_MAX = 256 << 20;
@@ -18,57 +16,62 @@ const PASS_THROUGH_BYTES_MAX = 256 << 20;
 /** A quiet time as long as this gives the decoders' memory back. */
 const QUIET_MS = 60_000;
 
-clock.every(QUIET_MS, dropUnusedDecoders, false);
+/** Runs the thread behind `scope`. */
+export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWorker>): void {
+  clock.every(QUIET_MS, dropUnusedDecoders, false);
 
-const inFlight = new Map<number, Growth>();
-const passThroughs = new Map<number, PassThroughMeasure>();
-const passThroughMemory = new MemoryAllowance(PASS_THROUGH_BYTES_MAX);
-const post = (message: FromVerifyWorker) => scope.postMessage(message);
+  const inFlight = new Map<number, Growth>();
+  const passThroughs = new Map<number, PassThroughMeasure>();
+  const passThroughMemory = new MemoryAllowance(PASS_THROUGH_BYTES_MAX);
+  const post = (message: FromVerifyWorker) => scope.postMessage(message);
 
-scope.onmessage = ({ data }) => {
-  switch (data.type) {
-    case "verify":
-      return void run(data.id, data.order);
-    case "grown":
-      return inFlight.get(data.id)?.grown(data.fileSize, data.whole);
-    case "passThrough":
-      return void passThrough(data.id, data.order);
-    case "piece":
-      return void take(data.id, data.bytes);
-    case "end":
-      return passThroughs.get(data.id)?.end();
-    case "cancel":
-      passThroughs.get(data.id)?.abort();
-      return inFlight.get(data.id)?.end();
+  scope.onmessage = ({ data }) => {
+    switch (data.type) {
+      case "verify":
+        return void run(data.id, data.order);
+      case "grown":
+        return inFlight.get(data.id)?.grown(data.fileSize, data.whole);
+      case "passThrough":
+        return void passThrough(data.id, data.order);
+      case "piece":
+        return void take(data.id, data.bytes);
+      case "end":
+        return passThroughs.get(data.id)?.end();
+      case "cancel":
+        passThroughs.get(data.id)?.abort();
+        return inFlight.get(data.id)?.end();
+    }
+  };
+
+  async function passThrough(id: number, order: PassThroughOrder): Promise<void> {
+    const measure = new PassThroughMeasure(order, passThroughMemory);
+    passThroughs.set(id, measure);
+    try {
+      post({ id, measure: await measure.measure });
+    } catch (error) {
+      const isRefused = error instanceof Failure && error.kind === "unavailable";
+      post({ id, error: messageOf(error), ...(isRefused ? { isRefused } : {}) });
+    } finally {
+      passThroughs.delete(id);
+    }
   }
-};
 
-async function passThrough(id: number, order: PassThroughOrder): Promise<void> {
-  const measure = new PassThroughMeasure(order, passThroughMemory);
-  passThroughs.set(id, measure);
-  try {
-    post({ id, measure: await measure.measure });
-  } catch (error) {
-    const isRefused = error instanceof Failure && error.kind === "unavailable";
-    post({ id, error: messageOf(error), ...(isRefused ? { isRefused } : {}) });
-  } finally {
-    passThroughs.delete(id);
+  async function take(id: number, bytes: Bytes): Promise<void> {
+    await passThroughs.get(id)?.write(bytes);
+    post({ id, taken: true });
+  }
+
+  async function run(id: number, order: VerifyOrder): Promise<void> {
+    const growth = new Growth();
+    inFlight.set(id, growth);
+    try {
+      post({ id, measure: await measureNar(order, growth) });
+    } catch (error) {
+      post({ id, error: messageOf(error) });
+    } finally {
+      inFlight.delete(id);
+    }
   }
 }
 
-async function take(id: number, bytes: Bytes): Promise<void> {
-  await passThroughs.get(id)?.write(bytes);
-  post({ id, taken: true });
-}
-
-async function run(id: number, order: VerifyOrder): Promise<void> {
-  const growth = new Growth();
-  inFlight.set(id, growth);
-  try {
-    post({ id, measure: await measureNar(order, growth) });
-  } catch (error) {
-    post({ id, error: messageOf(error) });
-  } finally {
-    inFlight.delete(id);
-  }
-}
+if (import.meta.main) runVerifyThread(workerScope());

@@ -2,6 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import { SingleFlight } from "../../base/single_flight.ts";
 import type { PinFinder } from "../../metadata/metadata_store.ts";
 import type { ClosureLister, PinnedClosure } from "../../pins/pinned_closures.ts";
+import { WORKER_THREADS } from "../../runtime/threads.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { DatabaseJob, FromClosuresWorker } from "./messages.ts";
 
@@ -37,6 +38,7 @@ export class WorkerClosures implements ClosureLister {
     if (this.#stopped) throw stopped();
     // A Worker for each count: between two it would hold its memory for nothing.
     using worker = new JobWorker<DatabaseJob, FromClosuresWorker>({
+      threads: WORKER_THREADS,
       url: new URL("./closures_worker.ts", import.meta.url),
       died: (id, error) => ({ id, error, isOverloaded: false }),
     });

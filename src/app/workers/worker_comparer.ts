@@ -1,5 +1,6 @@
 import { Failure } from "../../base/failure.ts";
 import type { ShardComparer, ShardComparison } from "../../cache/reconcile/compare_shard.ts";
+import { WORKER_THREADS } from "../../runtime/threads.ts";
 import type { StorePlaces } from "../back_ends/back_ends.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromCompareWorker, ToCompareWorker } from "./messages.ts";
@@ -10,6 +11,7 @@ export class WorkerComparer implements ShardComparer, Disposable {
 
   constructor(places: StorePlaces) {
     this.#worker = new JobWorker<ToCompareWorker, FromCompareWorker>({
+      threads: WORKER_THREADS,
       url: new URL("./compare_worker.ts", import.meta.url),
       start: { type: "start", places } satisfies ToCompareWorker,
       died: (id, error) => ({ id, error }),

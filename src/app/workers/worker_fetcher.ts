@@ -5,12 +5,14 @@ import type {
   NarFetch,
   NarFetcher,
 } from "../../cache/fetch/nar_fetcher.ts";
+import type { Threads } from "../../runtime/threads.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 import type { UpstreamTrace } from "../../upstream/http/upstream_trace.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
 
 export interface WorkerFetcherDeps {
+  readonly threads: Threads;
   readonly settings: readonly HttpUpstreamSettings[];
   readonly caCertificates: CaCertificates;
   /** Called on the main thread, which knows the trace. */
@@ -27,9 +29,10 @@ export class WorkerFetcher implements NarFetcher, Disposable {
   readonly #worker: JobWorker<ToFetchWorker, FromFetchWorker>;
   readonly #trace: Pick<UpstreamTrace, "headers"> | undefined;
 
-  constructor({ settings, caCertificates, trace }: WorkerFetcherDeps) {
+  constructor({ threads, settings, caCertificates, trace }: WorkerFetcherDeps) {
     this.#trace = trace;
     this.#worker = new JobWorker<ToFetchWorker, FromFetchWorker>({
+      threads,
       url: new URL("./fetch_worker.ts", import.meta.url),
       start: { type: "start", upstreams: settings, caCertificates } satisfies ToFetchWorker,
       died: (id, detail) => ({ id, event: { type: "failed", reason: "cancelled", detail } }),

@@ -1,4 +1,5 @@
 import type { PublicKey, SecretKey } from "../../nix/signature.ts";
+import type { Threads } from "../../runtime/threads.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { failedReading } from "../../upstream/http/failed_reading.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
@@ -16,6 +17,7 @@ import { SilenceWatch } from "./silence_watch.ts";
 import { WorkerLife } from "./worker_life.ts";
 
 export interface WorkerNarinfosDeps {
+  readonly threads: Threads;
   readonly settings: readonly HttpUpstreamSettings[];
   readonly caCertificates: CaCertificates;
   readonly trustedKeys: readonly PublicKey[];
@@ -48,6 +50,7 @@ export class WorkerNarinfos implements Disposable {
   constructor(deps: WorkerNarinfosDeps) {
     const { settings, caCertificates, trustedKeys, requireSignature, secretKey } = deps;
     this.#worker = new JobWorker<ToNarinfoWorker, FromNarinfoWorker>({
+      threads: deps.threads,
       url: new URL("./narinfo_worker.ts", import.meta.url),
       start: {
         type: "start",

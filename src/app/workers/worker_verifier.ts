@@ -6,6 +6,7 @@ import type {
   Verification,
   VerifyOrder,
 } from "../../cache/verify/nar_verifier.ts";
+import type { Threads } from "../../runtime/threads.ts";
 import { VerifyThread } from "./verify_thread.ts";
 
 /**
@@ -19,10 +20,13 @@ export class WorkerVerifier implements NarVerifier, Disposable {
   readonly #threads: readonly VerifyThread[];
 
   /** Throws without a thread. */
-  constructor(threadsCount: number) {
+  constructor(threads: Threads, threadsCount: number) {
     if (!(threadsCount >= 1)) throw new RangeError(`Cannot verify with ${threadsCount} threads`);
     const growingFiles = new MemoryAllowance(GROWING_BYTES_MAX);
-    this.#threads = Array.from({ length: threadsCount }, () => new VerifyThread(growingFiles));
+    this.#threads = Array.from(
+      { length: threadsCount },
+      () => new VerifyThread(threads, growingFiles),
+    );
   }
 
   start(order: VerifyOrder): Verification {

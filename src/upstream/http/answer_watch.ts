@@ -2,7 +2,6 @@ import { formatMs } from "../../base/format_units.ts";
 import type { SharedTimer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import { NoAnswer } from "../upstream.ts";
-import { dial } from "./dial.ts";
 
 /** Time without an answer after which larder tests the dialing. */
 const DIAL_TEST_AFTER_MS = 100;
@@ -35,6 +34,13 @@ export function answerLimits(timeouts: AnswerTimeouts): AnswerLimits {
   return { dialTimeoutMs, headerTimeoutMs, viaProxy, dialTests, dialTestAfterMs };
 }
 
+export interface AnswerWatchDeps {
+  readonly limits: AnswerLimits;
+  readonly onLate: (error: UpstreamTimeout) => void;
+  /** Dials the address of the request, beside it. */
+  readonly dial: (signal: AbortSignal) => Promise<unknown>;
+}
+
 /**
  * Calls `onLate` when the dialing, or the answer after it, times out. `fetch` has no timeouts, and
  * does not tell the two apart. So a late answer makes us dial the same address beside it. Quick
@@ -45,12 +51,14 @@ export class AnswerWatch implements Disposable {
   #dialing: AbortController | undefined;
   #isOver = false;
   readonly #onLate: (error: UpstreamTimeout) => void;
+  readonly #dial: AnswerWatchDeps["dial"];
   readonly #waiting: Disposable;
   #limit: Disposable | undefined;
 
-  constructor(url: URL | string, limits: AnswerLimits, onLate: (error: UpstreamTimeout) => void) {
+  constructor({ limits, onLate, dial }: AnswerWatchDeps) {
     this.#onLate = onLate;
-    this.#waiting = limits.dialTests.start(() => void this.#testDial(url, limits));
+    this.#dial = dial;
+    this.#waiting = limits.dialTests.start(() => void this.#testDial(limits));
   }
 
   [Symbol.dispose](): void {
@@ -61,7 +69,6 @@ export class AnswerWatch implements Disposable {
   }
 
   async #testDial(
-    url: URL | string,
     { dialTimeoutMs, headerTimeoutMs, viaProxy, dialTestAfterMs }: AnswerLimits,
   ): Promise<void> {
     if (viaProxy) {
@@ -71,7 +78,7 @@ export class AnswerWatch implements Disposable {
     this.#wait("connecting", dialTimeoutMs, dialTestAfterMs);
     this.#dialing = new AbortController();
     // The request itself shows better whether the connection works.
-    await dial(url, this.#dialing.signal);
+    await this.#dial(this.#dialing.signal);
     if (this.#isOver) return;
     const dialMs = clock.nowMs() - dialedAtMs;
     // A dial that was slow for the test was as slow for the request.

@@ -4,6 +4,7 @@ import { PieceReader } from "../../base/piece_reader.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import { clock } from "../../runtime/current.ts";
+import type { HttpClient } from "../../runtime/net.ts";
 import type { DocumentAnswer, DocumentBody, DocumentSource } from "../document_source.ts";
 import { UpstreamTimeout } from "./answer_watch.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";
@@ -19,7 +20,7 @@ const ENCODING_REGEXP = /^[a-z0-9-]{1,16}(?:, ?[a-z0-9-]{1,16})*$/;
 
 export interface HttpDocumentSourceDeps {
   readonly settings: HttpUpstreamSettings;
-  readonly client: Deno.HttpClient;
+  readonly client: HttpClient;
   readonly trace?: Pick<UpstreamTrace, "answered"> | undefined;
 }
 

@@ -1,5 +1,6 @@
 import { Failure } from "../../base/failure.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
+import type { HttpClient } from "../../runtime/net.ts";
 import { resolveLocation } from "../location.ts";
 import { readStatus } from "../read_narinfo.ts";
 import { type NarBody, type NarBodySource, type NarRequest, NoAnswer } from "../upstream.ts";
@@ -10,7 +11,7 @@ import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
 export interface HttpNarSourceDeps {
   readonly settings: HttpUpstreamSettings;
-  readonly client: Deno.HttpClient;
+  readonly client: HttpClient;
   readonly trace?: UpstreamTrace | undefined;
 }
 

@@ -1,6 +1,7 @@
 import type { SecretKey } from "../../nix/signature.ts";
 import { signNarinfo } from "../../nix/sign_narinfo.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
+import type { HttpClient } from "../../runtime/net.ts";
 import { readNarinfo } from "../read_narinfo.ts";
 import type { DocumentReading, NarinfoReading } from "../upstream.ts";
 import { failedReading } from "./failed_reading.ts";
@@ -11,7 +12,7 @@ import { UpstreamAttempts } from "./upstream_attempts.ts";
 
 export interface HttpNarinfoFetcherDeps {
   readonly settings: HttpUpstreamSettings;
-  readonly client: Deno.HttpClient;
+  readonly client: HttpClient;
   readonly keys: TrustedKeys;
   readonly requireSignature: boolean;
   /** Signs every narinfo that a trusted key signed; default: signs none. */

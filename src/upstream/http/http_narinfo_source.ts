@@ -2,6 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
+import type { HttpClient } from "../../runtime/net.ts";
 import {
   type DocumentReading,
   type NarinfoReading,
@@ -10,7 +11,7 @@ import {
   noAnswerReasonOf,
   type RequestRank,
 } from "../upstream.ts";
-import { dial } from "./dial.ts";
+import { dial } from "./http_client.ts";
 import { failedReading } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 import type { NarinfoFetcher } from "./narinfo_fetcher.ts";
@@ -20,7 +21,7 @@ import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
 export interface HttpNarinfoSourceDeps {
   readonly settings: HttpUpstreamSettings;
-  readonly client: Deno.HttpClient;
+  readonly client: HttpClient;
   /** Requests narinfos, here or on another thread. This thread keeps the timeouts. */
   readonly fetcher: NarinfoFetcher;
   readonly trace?: UpstreamTrace | undefined;
@@ -78,6 +79,6 @@ export class HttpNarinfoSource implements NarinfoSource {
     const { viaProxy = false, dialTimeoutMs } = this.#deps.settings;
     if (viaProxy) return true;
     using limit = clock.deadline(dialTimeoutMs);
-    return await dial(this.url, AbortSignal.any([signal, limit.signal]));
+    return await dial(this.#deps.client, this.url, AbortSignal.any([signal, limit.signal]));
   }
 }

@@ -1,7 +1,7 @@
-import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { Failure } from "../../base/failure.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
+import type { HttpClient } from "../../runtime/net.ts";
 import { type AddressClass, classOfAddress } from "./address_class.ts";
 import { discard } from "./discard.ts";
 
@@ -12,7 +12,7 @@ const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]
 
 interface FetchOptions {
   readonly method: "GET" | "HEAD";
-  readonly client: Deno.HttpClient;
+  readonly client: Pick<HttpClient, "fetch" | "addresses">;
   readonly signal: AbortSignal;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -29,20 +29,24 @@ export async function fetchFollowing(
 ): Promise<Response> {
   // Plain headers, and no URL: `fetch` reads both again, and most requests have no redirect.
   const credentials = authorization === undefined ? {} : { authorization };
-  const options = { ...init, redirect: "manual" } as const;
-  let response = await fetch(start, { ...options, headers: { ...init.headers, ...credentials } });
+  const { client, ...rest } = init;
+  const options = { ...rest, redirect: "manual" } as const;
+  let response = await client.fetch(start, {
+    ...options,
+    headers: { ...init.headers, ...credentials },
+  });
   if (!isRedirect(response)) return response;
   const first = new URL(start);
   let url = first;
   let isAtHome = true;
   for (let count = 0; count < REDIRECTS_MAX; count++) {
     const next = await nextUrl(response, url);
-    if (next.hostname !== url.hostname) await checkAddress(first, next, init.signal);
+    if (next.hostname !== url.hostname) await checkAddress(init, first, next);
     url = next;
     // After another origin, credentials stay away even from the first one.
     isAtHome &&= url.origin === first.origin;
     const headers = { ...init.headers, ...isAtHome ? credentials : {} };
-    response = await fetch(url, { ...options, headers });
+    response = await client.fetch(url, { ...options, headers });
     if (!isRedirect(response)) return response;
   }
   await discard(response);
@@ -70,11 +74,11 @@ function checkScheme(from: URL, to: URL): void {
   }
 }
 
-async function checkAddress(upstream: URL, to: URL, signal: AbortSignal): Promise<void> {
-  const wanted = new Set(await classesOf(to, signal));
+async function checkAddress(init: FetchOptions, upstream: URL, to: URL): Promise<void> {
+  const wanted = new Set(await classesOf(to, init));
   wanted.delete("public");
   if (wanted.size === 0) return;
-  const own = await classesOf(upstream, signal);
+  const own = await classesOf(upstream, init);
   const strange = [...wanted].find((one) => !own.includes(one));
   if (strange !== undefined) throw refusal(`it leads to a ${strange} address: ${to.host}`);
 }
@@ -82,13 +86,13 @@ async function checkAddress(upstream: URL, to: URL, signal: AbortSignal): Promis
 /** The class of each address of the URL's host; none for an unknown host: the request fails. */
 async function classesOf(
   { hostname }: URL,
-  signal: AbortSignal,
+  { client, signal }: FetchOptions,
 ): Promise<readonly AddressClass[]> {
   const host = hostname.replace(/^\[|\]$/g, "");
   if (isIP(host) !== 0) return [classOfAddress(host)];
   if (LOCALHOST_REGEXP.test(host)) return ["loopback"];
-  const found = await unlessAborted(lookup(host, { all: true }).catch(() => []), signal);
-  return found.map(({ address }) => classOfAddress(address));
+  const addresses = await unlessAborted(client.addresses(host), signal);
+  return addresses.map(classOfAddress);
 }
 
 const LOCALHOST_REGEXP = /(?:^|\.)localhost\.?$/;

@@ -1,5 +1,6 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { clock } from "../../runtime/current.ts";
+import type { HttpClient } from "../../runtime/net.ts";
 import { NoAnswer } from "../upstream.ts";
 import { BUSY_STATUSES } from "../upstream_load.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
@@ -24,9 +25,9 @@ export interface AttemptOptions {
 /** Requests to one upstream, with their retries but without timeouts. */
 export class UpstreamAttempts {
   readonly #settings: HttpUpstreamSettings;
-  readonly #client: Deno.HttpClient;
+  readonly #client: HttpClient;
 
-  constructor(settings: HttpUpstreamSettings, client: Deno.HttpClient) {
+  constructor(settings: HttpUpstreamSettings, client: HttpClient) {
     this.#settings = settings;
     this.#client = client;
   }

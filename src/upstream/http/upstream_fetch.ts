@@ -1,4 +1,6 @@
+import type { HttpClient } from "../../runtime/net.ts";
 import { type AnswerLimits, answerLimits, AnswerWatch } from "./answer_watch.ts";
+import { dial } from "./http_client.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
 import { type AttemptOptions, UpstreamAttempts } from "./upstream_attempts.ts";
 
@@ -11,10 +13,12 @@ export interface UpstreamFetchOptions extends Omit<AttemptOptions, "signal"> {
 export class UpstreamFetch {
   readonly #attempts: UpstreamAttempts;
   readonly #limits: AnswerLimits;
+  readonly #client: HttpClient;
 
-  constructor(settings: HttpUpstreamSettings, client: Deno.HttpClient) {
+  constructor(settings: HttpUpstreamSettings, client: HttpClient) {
     this.#attempts = new UpstreamAttempts(settings, client);
     this.#limits = answerLimits(settings);
+    this.#client = client;
   }
 
   /**
@@ -47,7 +51,10 @@ export class UpstreamFetch {
     signal?.throwIfAborted();
     const abort = new AbortController();
     signal?.addEventListener("abort", () => abort.abort(signal.reason), { once: true });
-    using _watch = new AnswerWatch(url, this.#limits, (late) => abort.abort(late));
+    using _watch = new AnswerWatch({
+      ...{ limits: this.#limits, onLate: (late) => abort.abort(late) },
+      dial: (dialing) => dial(this.#client, url, dialing),
+    });
     return await request(abort.signal);
   }
 }

@@ -1,3 +1,4 @@
+import { WORKER_THREADS } from "../../../src/runtime/threads.ts";
 import assert from "node:assert/strict";
 import { JobWorker } from "../../../src/app/workers/job_worker.ts";
 import type { FromNarinfoWorker, ToNarinfoWorker } from "../../../src/app/workers/messages.ts";
@@ -12,6 +13,7 @@ Deno.test("narinfo Worker: where the system refuses its thread, larder goes on w
     }
   } as unknown as typeof Worker;
   using worker = new JobWorker<ToNarinfoWorker, FromNarinfoWorker>({
+    threads: WORKER_THREADS,
     url: new URL("file:///nowhere.ts"),
     died: (id, detail) => ({ id, type: "died", detail }),
   });

@@ -1,3 +1,4 @@
+import { WORKER_THREADS } from "../../../src/runtime/threads.ts";
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { WorkerVerifier } from "../../../src/app/workers/worker_verifier.ts";
@@ -47,7 +48,7 @@ for (
     name: `verifier: ${promise}`,
     async fn() {
       using folder = tempFolder();
-      using verifier = new WorkerVerifier(threads);
+      using verifier = new WorkerVerifier(WORKER_THREADS, threads);
       endless(verifier, folder.path);
       assert.deepEqual(await digestOf(verifier, folder.path, narBytes), DIGEST);
     },

@@ -32,7 +32,7 @@ Deno.test("layers: imports go down, and from main.ts to src/cli alone", () => {
   }
 });
 
-Deno.test("layers: time and chance come from src/runtime", () => {
+Deno.test("layers: time, chance, network and threads come from src/runtime", () => {
   const ambient = [
     "performance.now();",
     "const now = Date.now;",
@@ -40,6 +40,9 @@ Deno.test("layers: time and chance come from src/runtime", () => {
     "setTimeout(f, 1);",
     "const id = crypto.randomUUID();",
     "AbortSignal.timeout(1);",
+    "fetch(url);",
+    "Deno.connect(place);",
+    'new Worker("a.ts");',
     'import { setTimeout as delay } from "node:timers/promises";',
   ];
   for (const text of ambient) {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { answerLimits, AnswerWatch } from "../../../src/upstream/http/answer_watch.ts";
+import { SYSTEM_NET } from "../../../src/runtime/system_net.ts";
+import { createUpstreamClient, dial } from "../../../src/upstream/http/http_client.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
 const LIMITS = { dialTimeoutMs: 1_000, headerTimeoutMs: 3_000 };
@@ -7,12 +9,15 @@ const LIMITS = { dialTimeoutMs: 1_000, headerTimeoutMs: 3_000 };
 /** Names of the late steps, after a standstill from `atMs` on that is longer than any limit. */
 async function lateAfterStandstill(atMs: number): Promise<readonly string[]> {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  using client = createUpstreamClient(SYSTEM_NET, []);
   using time = new PlayedTime();
   const late: string[] = [];
   {
     const url = `http://127.0.0.1:${listener.addr.port}`;
-    using _watch = new AnswerWatch(url, answerLimits(LIMITS), ({ message }) => {
-      late.push(message);
+    using _watch = new AnswerWatch({
+      limits: answerLimits(LIMITS),
+      onLate: ({ message }) => late.push(message),
+      dial: (signal) => dial(client, url, signal),
     });
     await time.advance(atMs);
     time.standStill(10_000);

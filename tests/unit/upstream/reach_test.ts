@@ -1,3 +1,4 @@
+import { SYSTEM_NET } from "../../../src/runtime/system_net.ts";
 import assert from "node:assert/strict";
 import type { StorePathHash } from "../../../src/nix/store_path.ts";
 import { TrustedKeys } from "../../../src/nix/trusted_keys.ts";
@@ -131,7 +132,7 @@ async function reach(
   signal = new AbortController().signal,
   viaProxy = false,
 ): Promise<boolean> {
-  using client = createUpstreamClient([]);
+  using client = createUpstreamClient(SYSTEM_NET, []);
   const settings = {
     url,
     viaProxy,

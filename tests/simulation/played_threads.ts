@@ -1,0 +1,59 @@
+import { runFetchThread } from "../../src/app/workers/fetch_worker.ts";
+import { runNarinfoThread } from "../../src/app/workers/narinfo_worker.ts";
+import { runVerifyThread } from "../../src/app/workers/verify_worker.ts";
+import type { WorkerScope } from "../../src/base/worker_scope.ts";
+import { clock } from "../../src/runtime/current.ts";
+import type { Net } from "../../src/runtime/net.ts";
+import type { Thread, Threads } from "../../src/runtime/threads.ts";
+
+/** What the programs of threads are given. */
+interface ThreadRuntime {
+  readonly net: Net;
+}
+
+type Program = (scope: WorkerScope<unknown, unknown>, runtime: ThreadRuntime) => void;
+
+type FetchScope = Parameters<typeof runFetchThread>[0];
+type NarinfoScope = Parameters<typeof runNarinfoThread>[0];
+type VerifyScope = Parameters<typeof runVerifyThread>[0];
+
+/** The programs of threads by the names of their modules. */
+const PROGRAMS: Readonly<Record<string, Program>> = {
+  "fetch_worker.ts": (scope, runtime) => runFetchThread(scope as FetchScope, runtime),
+  "narinfo_worker.ts": (scope, runtime) => runNarinfoThread(scope as NarinfoScope, runtime),
+  "verify_worker.ts": (scope) => runVerifyThread(scope as VerifyScope),
+};
+
+/** Threads that are functions of this one. Messages take a turn each way, as between threads. */
+export class PlayedThreads implements Threads {
+  readonly #runtime: ThreadRuntime;
+
+  constructor(runtime: ThreadRuntime) {
+    this.#runtime = runtime;
+  }
+
+  start(program: URL): Thread {
+    const name = program.pathname.slice(program.pathname.lastIndexOf("/") + 1);
+    const run = PROGRAMS[name];
+    if (run === undefined) throw new Error(`Cannot play the thread ${name}`);
+    let isOver = false;
+    const deliver = (message: unknown, to: () => { onmessage: unknown }) => {
+      const data = structuredClone(message);
+      clock.soon(() => {
+        if (!isOver) (to().onmessage as ((event: { data: unknown }) => void) | null)?.({ data });
+      });
+    };
+    const scope: WorkerScope<unknown, unknown> = {
+      onmessage: null,
+      postMessage: (message) => deliver(message, () => thread),
+    };
+    const thread: Thread = {
+      onmessage: null,
+      onerror: null,
+      postMessage: (message) => deliver(message, () => scope),
+      terminate: () => void (isOver = true),
+    };
+    run(scope, this.#runtime);
+    return thread;
+  }
+}
