@@ -231,7 +231,7 @@ function buildCache(
   const inFlight = allInFlight([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => inFlight.count);
   const shared = { pool, negative, demotions, touches, downloads, space, names };
-  const { narinfos, prefetch } = buildNarinfos(parts, shared);
+  const { narinfos, narinfoFetches, prefetch } = buildNarinfos(parts, shared);
   const kept = buildKeptNars(parts, { downloads, space });
   return {
     ...{ pool, lastAnswers, downloads, inFlight, space },
@@ -246,7 +246,7 @@ function buildCache(
     reads,
     touches,
     remover: buildRemover(parts, space, reads),
-    ...{ narinfos, prefetch },
+    ...{ narinfos, narinfoFetches, prefetch },
     ...buildNars(parts, {
       ...{ upstreams, attempts, transfers, verifier, downloads, kept },
       watchers: { touches, reads, prefetch: prefetch ?? NO_PREFETCH },

@@ -9,6 +9,7 @@ import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import type { Demotions } from "../cache/sources/demotions.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import type { Touches } from "../cache/touches.ts";
+import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
 import type { Space } from "../space/space.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
@@ -33,6 +34,7 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const narinfoFetches = new NarinfoFetches({
     metadata: noteStorePathNames(metadata, names),
     ...{ pool, signer, nowMs, memory: { negative, demotions }, leases, log },
+    signedPathsMax: signedPathsMax(parts.stores.space.limitBytes),
   });
   const prefetch = fetching.prefetch && new Prefetch({
     narinfos: { narinfoFetches, metadata, negative, pool },
@@ -49,5 +51,5 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
     ...{ narinfoFetches, negative, demotions, touches, log },
     prefetch: prefetch ?? NO_PREFETCH,
   });
-  return { narinfos, prefetch };
+  return { narinfos, narinfoFetches, prefetch };
 }

@@ -2,6 +2,7 @@ import { MemoryAllowance } from "../base/memory_allowance.ts";
 import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import { documentBytesMax } from "../cache/documents/document_bytes.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
+import type { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { createSigner } from "../cache/narinfo/own_signature.ts";
 import { DocumentUploads } from "../cache/upload/document_uploads.ts";
@@ -9,6 +10,7 @@ import { NarUploads } from "../cache/upload/nar_uploads.ts";
 import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
 import { expireStagedNars } from "../cache/upload/staged_nars.ts";
 import { openForPush } from "../cache/upload/stored_entries.ts";
+import { SignedPaths } from "../cache/upload/signed_paths.ts";
 import { StoredView } from "../cache/upload/stored_view.ts";
 import { UploadTrust } from "../cache/upload/upload_trust.ts";
 import type { Touches } from "../cache/touches.ts";
@@ -21,7 +23,9 @@ import { uploadNarinfoRoute } from "../http/routes/upload/upload_narinfo.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Space } from "../space/space.ts";
+import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
+import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 
 /** Memory of all narinfos and documents that come in. */
@@ -34,6 +38,8 @@ export interface UploadNeighbours {
   readonly reads: ActiveReads;
   readonly touches: Touches;
   readonly negative: NegativeCache;
+  readonly narinfoFetches: Pick<NarinfoFetches, "fetch">;
+  readonly pool: Pick<UpstreamPool, "isEmpty" | "statuses">;
   readonly absentDocuments: NegativeCache<DocumentPath>;
   readonly verifier: NarVerifier;
 }
@@ -65,7 +71,12 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   metrics.gauge("in_flight_uploads", {}, () => narUploads.running.count);
   const trust = uploadTrust(parts);
   const rows = { metadata, signer };
-  const settings = { negative, trust, changed, nowMs, log };
+  const signedPaths = new SignedPaths({
+    metadata,
+    upstreams: comparedUpstreams(neighbours),
+    countMax: signedPathsMax(parts.stores.space.limitBytes),
+  });
+  const settings = { negative, trust, signedPaths, changed, nowMs, log };
   const narinfoUploads = new NarinfoUploads({ rows, entries, ...settings });
   const totalBytesMax = documentBytesMax(parts.stores.space.limitBytes);
   const documentUploads = new DocumentUploads({
@@ -90,9 +101,15 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   };
 }
 
-function uploadTrust({ writes: { uploads }, identity }: AppParts): UploadTrust {
+function comparedUpstreams({ narinfoFetches: narinfos, negative, pool }: UploadNeighbours) {
+  if (pool.isEmpty) return undefined;
+  return { narinfos, negative, isAnyUp: () => pool.statuses().some(({ isUp }) => isUp) };
+}
+
+function uploadTrust({ writes: { uploads }, identity, upstream }: AppParts): UploadTrust {
   return new UploadTrust({
     uploadKeys: uploads.keys,
+    upstreamKeys: upstream.trustedKeys,
     requireSignature: uploads.requireSignature,
     hasWriteToken: identity.tokens.some(({ role }) => role !== "read"),
   });

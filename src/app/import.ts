@@ -6,7 +6,9 @@ import type { ImportSource } from "../cache/import/import_source.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { createSigner } from "../cache/narinfo/own_signature.ts";
 import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
+import { SignedPaths } from "../cache/upload/signed_paths.ts";
 import type { Settings } from "../config/options.ts";
+import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { clock } from "../runtime/current.ts";
@@ -88,10 +90,14 @@ function partsOf(
   // An import is no use of its entries.
   const ignored = () => undefined;
   const touches = { narinfo: ignored, nar: ignored, document: ignored };
+  // Its caller says of each entry whether a trusted key has signed it.
+  const trust = { refusal: () => undefined, isSigned: () => false };
+  const countMax = signedPathsMax(space.budget.limitBytes);
   const narinfos = new NarinfoUploads({
     rows: { metadata, signer: createSigner(secretKey) },
     entries: { kept, reads, touches },
-    trust: { refusal: () => undefined },
+    trust,
+    signedPaths: new SignedPaths({ metadata, upstreams: undefined, countMax }),
     negative: { remove: () => undefined },
     ...{ nowMs, changed, log: SILENT },
   });

@@ -23,6 +23,8 @@ const QUERIES: Readonly<Record<string, TracedQuery>> = {
   graphRows: select("reference"),
   narinfoBodies: select("narinfo"),
   findNamed: select("narinfo"),
+  findSigned: select("signed_path"),
+  signedCounts: select("signed_path"),
   findPin: select("pin_root"),
   pins: select("pin_root"),
   findDocument: select("document"),

@@ -21,14 +21,20 @@ export class Remover {
   }
 
   /**
-   * Removes a narinfo, and its NAR file unless another narinfo names it. False when it is not
-   * stored. A file that is being read stays until eviction.
+   * Removes a narinfo, and its NAR file unless another narinfo names it. Forgets its signed facts:
+   * the next upload may have others. False when nothing of it is here. A file that is being read
+   * stays until eviction.
    */
   async narinfo(storePathHash: StorePathHash): Promise<boolean> {
     const { metadata, changed } = this.#deps;
     const row = await metadata.findNarinfo(storePathHash);
-    if (row === undefined) return false;
-    await metadata.apply([{ kind: "remove-narinfo", storePathHash }]);
+    const forget = { kind: "forget-signed", storePathHash } as const;
+    if (row === undefined) {
+      if (await metadata.findSigned(storePathHash) === undefined) return false;
+      await metadata.apply([forget]);
+      return true;
+    }
+    await metadata.apply([{ kind: "remove-narinfo", storePathHash }, forget]);
     const sharers = await metadata.narinfosOf(row.narName);
     if (sharers.length === 0) await this.#file(row.narName);
     changed();

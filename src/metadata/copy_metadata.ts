@@ -11,7 +11,13 @@ import type {
   PinRoot,
 } from "./metadata_store.ts";
 import { isSameClaim } from "./nar_claims.ts";
-import type { ListedDocument, ListedLooseNar, ListedNarinfo, RowLister } from "./row_lister.ts";
+import type {
+  ListedDocument,
+  ListedLooseNar,
+  ListedNarinfo,
+  ListedSignedPath,
+  RowLister,
+} from "./row_lister.ts";
 
 /** Rows of one page: each takes some queries. */
 const PAGE_ROWS = 256;
@@ -84,6 +90,10 @@ export class MetadataCopy {
       changes: (row) => this.#looseNar(row),
       touch: ({ narName, usedAtMs: atMs }) => ({ kind: "touch-nar", narName, atMs }),
     });
+    await this.#pages(signal, (after) => from.listSignedPaths(after, PAGE_ROWS), {
+      keyOf: ({ storePathHash }) => storePathHash,
+      changes: (row) => this.#signedPath(row),
+    });
     await this.#pages(signal, (after) => from.listDocuments(after, PAGE_ROWS), {
       keyOf: ({ path }) => path,
       changes: (row) => this.#document(row),
@@ -109,6 +119,13 @@ export class MetadataCopy {
         if (await from.findNar(narName) !== undefined) return [];
         return this.#removal(await to.findNar(narName));
       },
+    });
+    await this.#pages(signal, (after) => to.listSignedPaths(after, PAGE_ROWS), {
+      keyOf: ({ storePathHash }) => storePathHash,
+      gone: async ({ storePathHash }) =>
+        await from.findSigned(storePathHash) === undefined
+          ? [{ kind: "forget-signed", storePathHash }]
+          : [],
     });
     await this.#pages(signal, (after) => to.listDocuments(after, PAGE_ROWS), {
       keyOf: ({ path }) => path,
@@ -225,6 +242,17 @@ export class MetadataCopy {
   #removal(there: NarRecord | undefined): readonly Change[] {
     if (there === undefined) return [];
     return [...this.#givenUp(there.kept), { kind: "remove-nar", narName: there.name }];
+  }
+
+  async #signedPath(row: ListedSignedPath): Promise<readonly Change[]> {
+    const there = await this.#deps.to.findSigned(row.storePathHash);
+    if (there?.digest === row.digest && there.isUploaded === row.isUploaded) return [];
+    const { storePathHash } = row;
+    // First, since one with the same facts stays as it is.
+    return [
+      { kind: "forget-signed", storePathHash },
+      { kind: "put-signed", ...row, countMax: Infinity },
+    ];
   }
 
   async #document({ path, usedAtMs: atMs }: ListedDocument): Promise<readonly Change[]> {

@@ -27,6 +27,7 @@ import {
   type WriteOptions,
 } from "./metadata_store.ts";
 import type { RowSweepOrder, SweptRows } from "./row_sweeper.ts";
+import type { SignedPath, SignedPathCounts } from "./signed_path_keeper.ts";
 import type {
   ColdEntry,
   Evicted,
@@ -144,6 +145,14 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.findNamed(text, countMax);
   }
 
+  findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {
+    return this.#inner.findSigned(storePathHash);
+  }
+
+  signedCounts(): Promise<SignedPathCounts> {
+    return this.#inner.signedCounts();
+  }
+
   findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
     return this.#inner.findPin(storePathHash);
   }
@@ -259,7 +268,8 @@ export class HotMetadataStore implements MetadataStore {
   }
 
   /** The row that a lone change leaves; `undefined`: unknown, or no client requested it. */
-  #rowAfter([change, ...more]: readonly Change[]): HotRow | undefined {
+  #rowAfter(changes: readonly Change[]): HotRow | undefined {
+    const [change, ...more] = changes.filter(({ kind }) => kind !== "put-signed");
     if (more.length > 0) return undefined;
     if (change?.kind === "put-narinfo" && change.atMs !== NEVER_USED_AT_MS) return change.row;
     if (change?.kind !== "nar-kept") return undefined;
@@ -318,6 +328,8 @@ export class HotMetadataStore implements MetadataStore {
         case "nar-marked":
           this.#dropNar(narNameOf(change.at));
           break;
+        case "put-signed":
+        case "forget-signed":
         case "put-source":
         case "nar-publishing":
         case "nar-taken":

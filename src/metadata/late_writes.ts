@@ -22,7 +22,7 @@ import { isSameClaim } from "./nar_claims.ts";
 type PutNarinfo = ChangeOf<"put-narinfo">;
 
 /** Changes from an upstream's answers. */
-export type UpstreamChange = PutNarinfo | ChangeOf<"put-source">;
+export type UpstreamChange = PutNarinfo | ChangeOf<"put-source"> | ChangeOf<"put-signed">;
 
 /** How long a client's request waits for the database. */
 const LATE_AFTER_MS = 500;
@@ -43,7 +43,8 @@ export interface LateWritesDeps {
 /** True where all changes are from upstreams' answers. */
 export function isFromUpstreams(changes: readonly Change[]): changes is readonly UpstreamChange[] {
   return changes.every((change) =>
-    change.kind === "put-source" || change.kind === "put-narinfo" && change.onlyIf === undefined
+    change.kind === "put-source" || change.kind === "put-narinfo" && change.onlyIf === undefined ||
+    change.kind === "put-signed" && change.unlessOther !== true
   );
 }
 
@@ -114,9 +115,10 @@ export class LateWrites {
   }
 
   sourcesOf(narName: NarName): readonly NarSource[] {
-    return [...this.#nars.get(narName) ?? []].flatMap((change) =>
-      change.kind === "put-narinfo" ? change.sources : change.source
-    );
+    return [...this.#nars.get(narName) ?? []].flatMap((change) => {
+      if (change.kind === "put-narinfo") return change.sources;
+      return change.kind === "put-source" ? change.source : [];
+    });
   }
 
   narinfosOf(narName: NarName): readonly StorePathHash[] {
@@ -156,6 +158,7 @@ export class LateWrites {
     for (const change of changes) {
       if (change.kind === "put-narinfo") this.#narinfos.set(change.row.storePathHash, change);
       const narName = narNameOf(change);
+      if (narName === undefined) continue;
       const ofNar = this.#nars.get(narName) ?? new Set();
       this.#nars.set(narName, ofNar.add(change));
     }
@@ -164,9 +167,11 @@ export class LateWrites {
   #remove(changes: readonly UpstreamChange[]): void {
     if (this.#lists.delete(changes)) this.#length -= lengthOf(changes);
     for (const change of changes) {
-      const ofNar = this.#nars.get(narNameOf(change));
+      const narName = narNameOf(change);
+      if (narName === undefined) continue;
+      const ofNar = this.#nars.get(narName);
       ofNar?.delete(change);
-      if (ofNar?.size === 0) this.#nars.delete(narNameOf(change));
+      if (ofNar?.size === 0) this.#nars.delete(narName);
       if (change.kind !== "put-narinfo") continue;
       const { storePathHash } = change.row;
       if (this.#narinfos.get(storePathHash) === change) this.#narinfos.delete(storePathHash);
@@ -184,6 +189,8 @@ function lengthOf(changes: readonly UpstreamChange[]): number {
   );
 }
 
-function narNameOf(change: UpstreamChange): NarName {
+/** `undefined` for a change of a path alone. */
+function narNameOf(change: UpstreamChange): NarName | undefined {
+  if (change.kind === "put-signed") return undefined;
   return change.kind === "put-narinfo" ? change.nar.name : change.narName;
 }

@@ -10,6 +10,7 @@ import type { GraphFinder } from "./graph_finder.ts";
 import type { HistoryKeeper } from "./history_keeper.ts";
 import type { NameFinder } from "./name_finder.ts";
 import type { RowSweeper } from "./row_sweeper.ts";
+import type { SignedPathChange, SignedPathFinder } from "./signed_path_keeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
 import type { SpaceLedger } from "./space_ledger.ts";
 
@@ -181,6 +182,7 @@ export type Change =
   /** Ignored where the root is pinned already. */
   | { readonly kind: "put-pin"; readonly pin: PinRoot }
   | { readonly kind: "remove-pin"; readonly storePathHash: StorePathHash }
+  | SignedPathChange
   | DocumentChange;
 
 /** The changes of one kind, or of several. */
@@ -268,6 +270,7 @@ export type MetadataStore =
   & KeptLister
   & ReferenceFinder
   & PathTimesFinder
+  & SignedPathFinder
   & GraphFinder
   & NameFinder
   & ChangeWriter

@@ -27,6 +27,7 @@ const NAMES = {
     "0013_path_times",
     "0014_member_reports",
     "0015_copies",
+    "0016_signed_paths",
   ],
   postgres: [
     "0001_tables",
@@ -41,6 +42,7 @@ const NAMES = {
     "0010_member_reports",
     "0011_unless_kept",
     "0012_copies",
+    "0013_signed_paths",
   ],
 } as const;
 

@@ -1,6 +1,7 @@
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { SignedPath } from "./signed_path_keeper.ts";
 
 export interface ListedNarinfo {
   readonly storePathHash: StorePathHash;
@@ -20,9 +21,14 @@ export interface ListedDocument {
   readonly usedAtMs: number;
 }
 
+export interface ListedSignedPath extends SignedPath {
+  readonly storePathHash: StorePathHash;
+}
+
 /** Lists all rows for a copy, in pages: those behind a key, in the order of keys. */
 export interface RowLister {
   listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]>;
   listLooseNars(after: string, countMax: number): Promise<readonly ListedLooseNar[]>;
+  listSignedPaths(after: string, countMax: number): Promise<readonly ListedSignedPath[]>;
   listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]>;
 }

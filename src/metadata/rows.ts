@@ -13,6 +13,7 @@ import type {
   PinRoot,
 } from "./metadata_store.ts";
 import type { DocumentRow } from "./document_keeper.ts";
+import type { SignedPath } from "./signed_path_keeper.ts";
 import type { PendingFile, Stock } from "./space_keeper.ts";
 
 // Rows are cast, not parsed: this program checked them before it wrote them. SQLite has 0 and 1 for
@@ -50,6 +51,15 @@ export function readPathTimes({ used_at_ms, evicted_at_ms }: PathTimesColumns): 
     ...(used_at_ms ? { usedAtMs: used_at_ms } : {}),
     ...(evicted_at_ms === null ? {} : { evictedAtMs: evicted_at_ms }),
   };
+}
+
+export interface SignedPathColumns {
+  readonly digest: string;
+  readonly uploaded: number | boolean;
+}
+
+export function readSignedPath({ digest, uploaded }: SignedPathColumns): SignedPath {
+  return { digest: digest as Sha256, isUploaded: Boolean(uploaded) };
 }
 
 export interface KeptColumns {

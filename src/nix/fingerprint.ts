@@ -1,4 +1,5 @@
-import { formatSha256 } from "./hash.ts";
+import { createHash } from "node:crypto";
+import { formatSha256, type Sha256, sha256FromDigest } from "./hash.ts";
 import type { Narinfo } from "./narinfo.ts";
 import { type BaseName, STORE_DIR } from "./store_path.ts";
 
@@ -12,6 +13,11 @@ export function fingerprintOf(narinfo: Signed): string {
     .join(",");
   const { storePath, narHash, narSize } = narinfo;
   return `1;${storePath};${formatSha256(narHash)};${narSize};${references}`;
+}
+
+/** The SHA-256 of the fingerprint. */
+export function fingerprintDigestOf(narinfo: Signed): Sha256 {
+  return sha256FromDigest(createHash("sha256").update(fingerprintOf(narinfo)).digest());
 }
 
 /**

@@ -20,6 +20,7 @@ import { metadataStoreClauses } from "./metadata_store_contract.ts";
 import { nameFinderClauses } from "./name_finder_contract.ts";
 import { rowListerClauses } from "./row_lister_contract.ts";
 import { rowSweeperClauses } from "./row_sweeper_contract.ts";
+import { signedPathClauses } from "./signed_path_contract.ts";
 import { spaceKeeperClauses } from "./space_keeper_contract.ts";
 import { storageIdClauses } from "./storage_id_contract.ts";
 import { stagedNarClauses } from "./staged_nar_contract.ts";
@@ -64,6 +65,7 @@ const harnesses: readonly Harness<MetadataStore>[] = [
 
 for (const harness of harnesses) checkContract(harness, metadataStoreClauses);
 for (const harness of harnesses) checkContract(harness, nameFinderClauses);
+for (const harness of harnesses) checkContract(harness, signedPathClauses);
 for (const harness of harnesses) checkContract(harness, spaceKeeperClauses);
 for (const harness of harnesses) checkContract(harness, storedObjectClauses);
 for (const harness of harnesses) checkContract(harness, stagedNarClauses);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Change, MetadataStore } from "../../src/metadata/metadata_store.ts";
 import type { RowLister } from "../../src/metadata/row_lister.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
-import { fileOf, hash, keep, narOf, put } from "../support/metadata_rows.ts";
+import { fileOf, hash, keep, narOf, put, putSigned } from "../support/metadata_rows.ts";
 import type { Clauses } from "./contract.ts";
 
 type ListedStore = MetadataStore & RowLister;
@@ -102,11 +102,13 @@ function listsOf(store: RowLister) {
   return {
     narinfos: async (...of) => (await store.listNarinfos(...of)).map((row) => row.storePathHash),
     looseNars: async (...of) => (await store.listLooseNars(...of)).map((row) => row.narName),
+    signedPaths: async (...of) =>
+      (await store.listSignedPaths(...of)).map((row) => row.storePathHash),
     documents: async (...of) => (await store.listDocuments(...of)).map((row) => row.path),
   } satisfies Readonly<Record<string, PageReader>>;
 }
 
-/** Fills the three lists, each out of order. Returns their pages and their keys in order. */
+/** Fills the lists, each out of order. Returns their pages and their keys in order. */
 async function fill(store: ListedStore) {
   const staged = PATHS.map((path): Change => (
     { kind: "stage-nar", nar: narOf(`loose ${path}`), untilMs: 9_000 }
@@ -114,11 +116,13 @@ async function fill(store: ListedStore) {
   for (const path of PATHS.toReversed()) await store.apply([put(path, [])]);
   await store.apply(staged);
   await store.apply(DOCUMENTS.toReversed().map(putDocument));
-  const { narinfos, looseNars, documents } = listsOf(store);
+  await store.apply(PATHS.toReversed().map((path) => putSigned(path)));
+  const { narinfos, looseNars, signedPaths, documents } = listsOf(store);
   const looseNames = PATHS.map((path) => narOf(`loose ${path}`).name as string).toSorted();
   return {
     narinfos: { page: narinfos, keys: PATHS },
     looseNars: { page: looseNars, keys: looseNames },
+    signedPaths: { page: signedPaths, keys: PATHS },
     documents: { page: documents, keys: DOCUMENTS },
   };
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type Compression, COMPRESSIONS } from "../../src/nix/compression.ts";
 import { fingerprintOf } from "../../src/nix/fingerprint.ts";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
+import { generateSecretKey } from "../../src/nix/signature.ts";
 import { available } from "../support/compressors.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
@@ -9,6 +10,9 @@ import { scrape } from "../support/scrape.ts";
 import { chain, makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { AS_WRITER, push, pushOf, said, uploadCache, uploadKey } from "../support/uploading.ts";
+
+/** What an upstream has signed may be uploaded without a question to it. */
+const upstreamKey = generateSecretKey("upstream-1");
 
 const thing = makeStoreObject({ name: "thing-1.0", size: 40_000 });
 
@@ -162,12 +166,12 @@ Deno.test("upload: it ends the remembered absence of its hash at once", async ()
 
 Deno.test("upload: an absence that was being looked up is not remembered after it", async () => {
   const gate = Promise.withResolvers<undefined>();
-  await using upstream = await fakeUpstream();
+  await using upstream = await fakeUpstream({ key: upstreamKey });
   upstream.onRequest = () => gate.promise;
   await using cache = await uploadCache({ upstreams: [upstream] });
   const path = `/${thing.storePathHash}.narinfo`;
   const early = cache.get(path);
-  await push(cache, await pushOf(thing));
+  await push(cache, await pushOf(thing, { key: upstreamKey }));
   gate.resolve(undefined);
   await (await early).text();
   assert.equal((await cache.get(path)).status, 200);
@@ -176,11 +180,13 @@ Deno.test("upload: an absence that was being looked up is not remembered after i
 Deno.test("upload: an upstream's late narinfo does not replace a pushed one", async () => {
   const gate = Promise.withResolvers<undefined>();
   const { nar, narHash, narSize } = makeStoreObject({ name: "another-build", size: 50_000 });
-  await using upstream = await fakeUpstream({ objects: [{ ...thing, nar, narHash, narSize }] });
+  await using upstream = await fakeUpstream({
+    ...{ objects: [{ ...thing, nar, narHash, narSize }], key: upstreamKey },
+  });
   upstream.onRequest = () => gate.promise;
   await using cache = await uploadCache({ upstreams: [upstream] });
   const early = cache.narinfo(thing.storePathHash);
-  const one = await pushOf(thing);
+  const one = await pushOf(thing, { key: upstreamKey });
   assert.deepEqual(await push(cache, one), [201, 201]);
   gate.resolve(undefined);
   assert.match(await early, new RegExp(`NarHash: sha256:${thing.narHash}`));

@@ -28,6 +28,7 @@ import {
 } from "../../src/metadata/history_keeper.ts";
 import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
 import type { NamedPath } from "../../src/metadata/name_finder.ts";
+import type { SignedPath, SignedPathCounts } from "../../src/metadata/signed_path_keeper.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import { nameInNarinfo } from "../../src/nix/narinfo_name.ts";
@@ -60,6 +61,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     members: new Map(),
     history: new Map(),
     evicted: new Map(),
+    signed: new Map(),
   };
   #closed = false;
   readonly #nowMs: () => number;
@@ -196,6 +198,16 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
 
   async pendingFiles(): Promise<readonly PendingFile[]> {
     return [...this.#open().pending.values()];
+  }
+
+  async findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {
+    return this.#open().signed.get(storePathHash);
+  }
+
+  async signedCounts(): Promise<SignedPathCounts> {
+    const all = [...this.#open().signed.values()];
+    const uploaded = all.filter(({ isUploaded }) => isUploaded).length;
+    return { uploaded, upstream: all.length - uploaded };
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {

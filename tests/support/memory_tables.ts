@@ -24,6 +24,7 @@ import {
   type RowSweepOrder,
   type SweptRows,
 } from "../../src/metadata/row_sweeper.ts";
+import type { SignedPath } from "../../src/metadata/signed_path_keeper.ts";
 import type { HistoryRow } from "../../src/metadata/history_keeper.ts";
 import { isSameClaim } from "../../src/metadata/nar_claims.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
@@ -52,6 +53,7 @@ export interface Tables {
   /** By tier, time and figure. */
   readonly history: Map<string, HistoryRow>;
   readonly evicted: Map<StorePathHash, number>;
+  readonly signed: Map<StorePathHash, SignedPath>;
 }
 
 function isOutdated(
@@ -116,6 +118,11 @@ export function applyTo(tables: Tables, change: Change): void {
       if (!pins.has(pin.storePathHash)) pins.set(pin.storePathHash, pin);
       return;
     }
+    case "put-signed":
+      return putSigned(tables, change);
+    case "forget-signed":
+      tables.signed.delete(change.storePathHash);
+      return;
     case "remove-pin":
       pins.delete(change.storePathHash);
       return;
@@ -134,6 +141,16 @@ export function applyTo(tables: Tables, change: Change): void {
     case "remove-document":
       changeDocuments(tables.documents, change);
   }
+}
+
+function putSigned({ signed }: Tables, change: Extract<Change, { kind: "put-signed" }>): void {
+  const { storePathHash, digest, isUploaded, countMax, unlessOther = false } = change;
+  const known = signed.get(storePathHash);
+  if (known?.digest === digest) return;
+  if (known !== undefined && unlessOther) throw new Outdated(storePathHash);
+  const count = [...signed.values()].filter((one) => one.isUploaded === isUploaded).length;
+  if (known === undefined && count >= countMax) return;
+  signed.set(storePathHash, { digest, isUploaded });
 }
 
 function stage(tables: Tables, { nar, untilMs }: Extract<Change, { kind: "stage-nar" }>): void {

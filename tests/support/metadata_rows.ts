@@ -1,5 +1,11 @@
 import { createHash } from "node:crypto";
-import type { Change, KeptFile, NarRow, NarSource } from "../../src/metadata/metadata_store.ts";
+import type {
+  Change,
+  ChangeOf,
+  KeptFile,
+  NarRow,
+  NarSource,
+} from "../../src/metadata/metadata_store.ts";
 import { type FileHash, type NarHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { type NarName, narName } from "../../src/nix/nar_name.ts";
 import { newStoredName } from "../../src/nix/stored_name.ts";
@@ -26,6 +32,15 @@ export function put(
     sources: [source],
     atMs,
   } as const satisfies Change;
+}
+
+/** Remembers the signed facts of an uploaded path. */
+export function putSigned(
+  storePathHash: StorePathHash,
+  more: Partial<ChangeOf<"put-signed">> = {},
+): ChangeOf<"put-signed"> {
+  const digest = sha(`facts ${storePathHash}`);
+  return { kind: "put-signed", storePathHash, digest, isUploaded: true, countMax: 100, ...more };
 }
 
 /** An object of a NAR that no other is. */

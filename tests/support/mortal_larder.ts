@@ -222,7 +222,7 @@ export class RunningLarder {
     this.narinfos = new NarinfoServer({
       ...{ negative, demotions, log },
       rows: { metadata, signer },
-      narinfoFetches: new NarinfoFetches({ ...told, pool, nowMs }),
+      narinfoFetches: new NarinfoFetches({ ...told, pool, nowMs, signedPathsMax: Infinity }),
       touches,
       prefetch: NO_PREFETCH,
     });

@@ -1,4 +1,5 @@
 import {
+  type ChangeOf,
   type ChangeWriter,
   type NarFinder,
   type NarinfoFinder,
@@ -9,6 +10,8 @@ import {
   Outdated,
   type ReferenceFinder,
 } from "../../metadata/metadata_store.ts";
+import { fingerprintDigestOf } from "../../nix/fingerprint.ts";
+import type { Narinfo } from "../../nix/narinfo.ts";
 import { formatNarinfo } from "../../nix/narinfo_format.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import type { PoolAnswer } from "../../upstream/narinfo_query.ts";
@@ -28,6 +31,8 @@ export interface FetchNarinfoDeps {
   readonly metadata: ChangeWriter & NarinfoFinder & ReferenceFinder & Pick<NarFinder, "findNar">;
   readonly signer: Signer;
   readonly nowMs: () => number;
+  /** The most paths with an upstream's signature whose signed facts larder remembers. */
+  readonly signedPathsMax: number;
 }
 
 /** The upstreams' answer. */
@@ -91,13 +96,14 @@ async function storeAnswer(
 
 /** Writes the best narinfo. Throws Outdated where a client has uploaded one meanwhile. */
 async function storeFound(
-  { metadata, signer, nowMs }: FetchNarinfoDeps,
+  { metadata, signer, nowMs, signedPathsMax }: FetchNarinfoDeps,
   storePathHash: StorePathHash,
   answer: Extract<PoolAnswer, { kind: "found" }>,
 ): Promise<FetchedNarinfo> {
   const { narinfo, trusted, ownSignature: made } = answer.best;
   const ownSignature = trusted ? made ?? signer.sign(narinfo) : undefined;
   const references = [...new Set(narinfo.references.map(hashOfBaseName))];
+  const signedFacts = trusted ? [rememberUpstream(narinfo, signedPathsMax)] : [];
   const put = async (nar: NarRow): Promise<FetchedNarinfo> => {
     const url = narUrlOf(nar.name);
     const file = { hasHash: nar.fileHash !== undefined, fileSize: nar.fileSize };
@@ -107,7 +113,7 @@ async function storeFound(
     const sources = [answer.best, ...answer.others]
       .filter((offer) => isSameFile(offer.narinfo, nar)).map(sourceOf);
     const facts = { row, references, nar, sources, atMs: nowMs(), unlessKept: true };
-    await metadata.apply([{ kind: "put-narinfo", ...facts }]);
+    await metadata.apply([{ kind: "put-narinfo", ...facts }, ...signedFacts]);
     return { kind: "found", row, references };
   };
   try {
@@ -116,6 +122,12 @@ async function storeFound(
     if (!(error instanceof NarNameTaken)) throw error;
     return await putOrVerified(metadata, ownNarRowOf(narRowOf(narinfo)), put);
   }
+}
+
+function rememberUpstream(narinfo: Narinfo, countMax: number): ChangeOf<"put-signed"> {
+  const { storePathHash } = narinfo;
+  const digest = fingerprintDigestOf(narinfo);
+  return { kind: "put-signed", storePathHash, digest, isUploaded: false, countMax };
 }
 
 /**

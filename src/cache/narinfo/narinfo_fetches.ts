@@ -31,6 +31,7 @@ export interface NarinfoFetchesDeps {
     "sourcesOf" | "apply" | "findNar" | "findNarinfo" | "narinfoLanded" | "referencesOf"
   >;
   readonly signer: FetchNarinfoDeps["signer"];
+  readonly signedPathsMax: FetchNarinfoDeps["signedPathsMax"];
   readonly memory: UpstreamMemory;
   /** Default: there are no other members. */
   readonly leases?: Pick<WorkLeases, "narinfo"> | undefined;

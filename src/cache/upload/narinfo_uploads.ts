@@ -19,6 +19,7 @@ import type { Signer } from "../narinfo/own_signature.ts";
 import type { Requester } from "../nar/requester.ts";
 import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { type UploadedNar, uploadedNar } from "./uploaded_nar.ts";
+import type { SignedPaths } from "./signed_paths.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
 import type { UploadTrust } from "./upload_trust.ts";
 
@@ -35,7 +36,8 @@ export interface NarinfoUploadsDeps {
     readonly signer: Signer;
   };
   readonly entries: StoredEntries;
-  readonly trust: Pick<UploadTrust, "refusal">;
+  readonly trust: Pick<UploadTrust, "refusal" | "isSigned">;
+  readonly signedPaths: Pick<SignedPaths, "compared" | "remembered">;
   readonly negative: Pick<NegativeCache, "remove">;
   readonly nowMs: () => number;
   /** Called when an entry was added. */
@@ -81,7 +83,11 @@ export class NarinfoUploads {
     const { requester } = upload;
     const { rows: { metadata }, negative, entries: { touches } } = this.#deps;
     const { storePathHash } = narinfo;
-    const row = await metadata.findNarinfo(storePathHash);
+    const isSigned = this.#isSigned(narinfo, upload);
+    let row = await metadata.findNarinfo(storePathHash);
+    if (row === undefined && !isSigned) {
+      row = await this.#deps.signedPaths.compared(narinfo, requester.requestId);
+    }
     const known = row && parseNarinfo(row.body);
     if (known !== undefined && fingerprintOf(known) !== fingerprintOf(narinfo)) {
       throw new UploadRefused("conflict", conflictLine(known, narinfo));
@@ -90,12 +96,12 @@ export class NarinfoUploads {
     if (row !== undefined && known !== undefined && here !== undefined) {
       touches.narinfo(storePathHash);
       const merged = withSignatures(known, narinfo);
-      return await this.#write({ ...upload, row, narinfo: merged, from: here });
+      return await this.#write({ ...upload, row, narinfo: merged, from: here, isSigned });
     }
     const find = async (name: NarRecord["name"]) => this.#keptOf(await this.#find(name), requester);
     const from = await uploadedNar(narinfo, find);
     const merged = known === undefined ? narinfo : withSignatures(narinfo, known);
-    const outcome = await this.#write({ ...upload, row, narinfo: merged, from });
+    const outcome = await this.#write({ ...upload, row, narinfo: merged, from, isSigned });
     negative.remove(storePathHash);
     this.#deps.log.info("narinfo uploaded", {
       path: narinfo.baseName,
@@ -103,6 +109,11 @@ export class NarinfoUploads {
       request_id: requester.requestId,
     });
     return outcome;
+  }
+
+  /** True where a trusted key vouches for the narinfo, not only its sender. */
+  #isSigned(narinfo: Narinfo, { trusted }: NarinfoUpload): boolean {
+    return trusted ?? this.#deps.trust.isSigned(narinfo);
   }
 
   #find(narName: NarRecord["name"]): Promise<NarRecord | undefined> {
@@ -121,7 +132,7 @@ export class NarinfoUploads {
   /** Throws Outdated where narinfo or NAR file have changed since they were read. */
   async #write(write: NarinfoWrite): Promise<UploadOutcome> {
     const { rows: { metadata, signer }, nowMs, entries: { reads }, changed } = this.#deps;
-    const { row: before, narinfo, from, usedAtMs = nowMs() } = write;
+    const { row: before, narinfo, from, isSigned, usedAtMs = nowMs() } = write;
     const trusted = (write.trusted ?? true) || (before?.trusted ?? false);
     const { nar: { kept: _, ...nar }, kept } = from;
     const { storePathHash } = narinfo;
@@ -135,6 +146,7 @@ export class NarinfoUploads {
     const signed = ownSignature === undefined ? {} : { ownSignature };
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
     const references = [...new Set(narinfo.references.map(hashOfBaseName))];
+    const signedFacts = trusted ? [this.#deps.signedPaths.remembered(narinfo, isSigned)] : [];
     const end = reads.begin(nar.name);
     try {
       await metadata.apply([{
@@ -142,7 +154,7 @@ export class NarinfoUploads {
         ...{ row, references, nar, sources: [] },
         atMs: usedAtMs,
         onlyIf: { body: before?.body, at: kept.at },
-      }]);
+      }, ...signedFacts]);
     } finally {
       end();
     }
@@ -156,6 +168,7 @@ interface NarinfoWrite extends Pick<NarinfoUpload, "usedAtMs" | "trusted"> {
   readonly row: NarinfoRow | undefined;
   readonly narinfo: Narinfo;
   readonly from: UploadedNar;
+  readonly isSigned: boolean;
 }
 
 function parsed({ text, storePathHash }: NarinfoUpload): Narinfo {

@@ -5,6 +5,8 @@ import { TrustedKeys } from "../../nix/trusted_keys.ts";
 export interface UploadTrustSettings {
   /** Keys of which one must have signed each upload. */
   readonly uploadKeys: readonly PublicKey[];
+  /** Keys of upstreams: they authorize no upload, but vouch for its facts. */
+  readonly upstreamKeys: readonly PublicKey[];
   /** True: without upload keys larder refuses every upload. */
   readonly requireSignature: boolean;
   /** True where an upload needs a token: its client is trusted. */
@@ -18,18 +20,26 @@ const NO_TOKEN = "expected a write token or a signature by --cache-trusted-uploa
 /** Rules of trusted uploads, beside their tokens. */
 export class UploadTrust {
   readonly #keys: TrustedKeys | undefined;
+  readonly #allKeys: TrustedKeys;
   readonly #line: string;
   /** The reason why larder refuses every upload; `undefined` if it may accept some. */
   readonly closed: string | undefined;
 
-  constructor({ uploadKeys, requireSignature, hasWriteToken }: UploadTrustSettings) {
+  constructor(settings: UploadTrustSettings) {
+    const { uploadKeys, upstreamKeys, requireSignature, hasWriteToken } = settings;
     const needsKey = uploadKeys.length > 0 || requireSignature;
     this.#keys = needsKey ? new TrustedKeys(uploadKeys) : undefined;
+    this.#allKeys = new TrustedKeys([...uploadKeys, ...upstreamKeys]);
     this.#line = `expected a signature of ${namesOf(uploadKeys)}`;
     // An upstream signs for everybody, so its key says nothing about the uploader.
     if (uploadKeys.length > 0) this.closed = undefined;
     else if (requireSignature) this.closed = NO_KEY;
     else this.closed = hasWriteToken ? undefined : NO_TOKEN;
+  }
+
+  /** True where a trusted key has signed the narinfo. */
+  isSigned(narinfo: Narinfo): boolean {
+    return this.#allKeys.signerOf(narinfo) !== undefined;
   }
 
   /** The signature that the narinfo lacks, for the answer; `undefined` if it is trusted. */

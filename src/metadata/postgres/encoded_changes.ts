@@ -69,6 +69,10 @@ class Keys {
         this.nars.add(change.nar.name);
         for (const reference of change.references) this.hashes.add(reference);
         return;
+      case "put-signed":
+      case "forget-signed":
+        this.paths.add(change.storePathHash);
+        return;
       case "remove-narinfo":
       case "remove-pin":
         this.#path(change.storePathHash);

@@ -39,13 +39,22 @@ import {
   readNarRecord,
   readPathTimes,
   readPin,
+  readSignedPath,
   readSource,
   readStock,
+  type SignedPathColumns,
   type StockColumns,
 } from "../rows.ts";
 import type { NamedPath } from "../name_finder.ts";
-import type { ListedDocument, ListedLooseNar, ListedNarinfo, RowLister } from "../row_lister.ts";
+import type {
+  ListedDocument,
+  ListedLooseNar,
+  ListedNarinfo,
+  ListedSignedPath,
+  RowLister,
+} from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
+import type { SignedPath, SignedPathCounts } from "../signed_path_keeper.ts";
 import {
   type ColdEntry,
   EMPTIES_SHARE,
@@ -158,6 +167,17 @@ export class PostgresMetadataStore
 
   findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
     return this.#read("findNamed", text, countMax);
+  }
+
+  async findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {
+    const [row] = await this.#read<SignedPathColumns>("findSigned", storePathHash);
+    return row && readSignedPath(row);
+  }
+
+  async signedCounts(): Promise<SignedPathCounts> {
+    const [row] = await this.#read<SignedPathCounts>("signedCounts");
+    if (row === undefined) throw new Failure("broken", "Cannot count signed paths: no row");
+    return row;
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
@@ -290,6 +310,10 @@ export class PostgresMetadataStore
 
   listLooseNars(after: string, countMax: number): Promise<readonly ListedLooseNar[]> {
     return this.#read("listLooseNars", after, countMax);
+  }
+
+  listSignedPaths(after: string, countMax: number): Promise<readonly ListedSignedPath[]> {
+    return this.#read("listSignedPaths", after, countMax);
   }
 
   listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]> {

@@ -37,6 +37,8 @@ const SQL = {
     JOIN path p ON p.id = named.path_id
     WHERE strpos(lower(named.name), lower($1 COLLATE "C")) > 0
     ORDER BY named.path_id DESC LIMIT $2`,
+  findSigned: "SELECT digest, uploaded FROM signed_path WHERE hash = $1",
+  signedCounts: "SELECT uploaded, upstream FROM signed_path_count",
   findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = $1",
   pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
 
@@ -65,6 +67,8 @@ const SQL = {
   listLooseNars: `SELECT n.name AS "narName", l.used_at_ms AS "usedAtMs",
       l.staged_until_ms AS "stagedUntilMs"
     FROM nar n JOIN loose_nar l ON l.nar_id = n.id WHERE n.name > $1 ORDER BY n.name LIMIT $2`,
+  listSignedPaths: `SELECT hash AS "storePathHash", digest, uploaded AS "isUploaded"
+    FROM signed_path WHERE hash > $1 ORDER BY hash LIMIT $2`,
   listDocuments: `SELECT path, used_at_ms AS "usedAtMs" FROM document
     WHERE path > $1 ORDER BY path LIMIT $2`,
 

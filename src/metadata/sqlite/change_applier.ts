@@ -112,12 +112,28 @@ export class ChangeApplier {
           this.#protection.startAgain();
         }
         return;
+      case "put-signed":
+        return this.#putSigned(change);
+      case "forget-signed":
+        statements.forgetSigned.run(change.storePathHash);
+        return;
       case "put-document":
       case "check-document":
       case "touch-document":
       case "remove-document":
         return changeDocument(statements, change);
     }
+  }
+
+  #putSigned(change: ChangeOf<"put-signed">): void {
+    const { storePathHash, digest, isUploaded, countMax, unlessOther = false } = change;
+    const { findSigned, signedCounts, putSigned } = this.#statements;
+    const known = findSigned.get(storePathHash)?.["digest"];
+    if (known === digest) return;
+    if (known !== undefined && unlessOther) throw new Outdated(storePathHash);
+    const count = signedCounts.get()?.[isUploaded ? "uploaded" : "upstream"];
+    if (known === undefined && Number(count) >= countMax) return;
+    putSigned.run(storePathHash, digest, isUploaded ? 1 : 0);
   }
 
   #putPin({ storePathHash, pinnedAtMs }: PinRoot): void {

@@ -26,8 +26,15 @@ import {
 import type { MemberBoard } from "../member_board.ts";
 import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
 import type { NamedPath } from "../name_finder.ts";
-import type { ListedDocument, ListedLooseNar, ListedNarinfo, RowLister } from "../row_lister.ts";
+import type {
+  ListedDocument,
+  ListedLooseNar,
+  ListedNarinfo,
+  ListedSignedPath,
+  RowLister,
+} from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
+import type { SignedPath, SignedPathCounts } from "../signed_path_keeper.ts";
 import type {
   ColdEntry,
   Evicted,
@@ -44,7 +51,7 @@ import { DataVersionFeed } from "./data_version_feed.ts";
 import { Eviction } from "./eviction.ts";
 import { readEach } from "./graph.ts";
 import { readHistory, writeHistory } from "./history.ts";
-import { listDocuments, listLooseNars, listNarinfos } from "./listing.ts";
+import { listDocuments, listLooseNars, listNarinfos, listSignedPaths } from "./listing.ts";
 import { Ledger } from "./ledger.ts";
 import { findNamed } from "./names.ts";
 import { SqliteMemberBoard } from "./sqlite_member_board.ts";
@@ -64,8 +71,10 @@ import {
   readPathTimes,
   readPendingFile,
   readPin,
+  readSignedPath,
   readSource,
   readStock,
+  type SignedPathColumns,
   type StockColumns,
 } from "../rows.ts";
 import { RowSweep } from "./row_sweep.ts";
@@ -162,6 +171,16 @@ export class SqliteMetadataStore
 
   async findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
     return await findNamed((name) => this.#read(name), text, countMax);
+  }
+
+  async findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {
+    const row = this.#read("findSigned").get(storePathHash);
+    return row === undefined ? undefined : readSignedPath(row as unknown as SignedPathColumns);
+  }
+
+  async signedCounts(): Promise<SignedPathCounts> {
+    const row = this.#read("signedCounts").get();
+    return { uploaded: Number(row?.["uploaded"]), upstream: Number(row?.["upstream"]) };
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
@@ -274,6 +293,11 @@ export class SqliteMetadataStore
   async listLooseNars(after: string, countMax: number): Promise<readonly ListedLooseNar[]> {
     if (this.#closed) throw closedFailure();
     return listLooseNars(this.#statements, after, countMax);
+  }
+
+  async listSignedPaths(after: string, countMax: number): Promise<readonly ListedSignedPath[]> {
+    if (this.#closed) throw closedFailure();
+    return listSignedPaths(this.#statements, after, countMax);
   }
 
   async listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]> {

@@ -59,6 +59,12 @@ const SQL = {
         AS used_at_ms,
       (SELECT at_ms FROM evicted_path WHERE hash = ?1 ORDER BY id DESC LIMIT 1) AS evicted_at_ms`,
 
+  findSigned: "SELECT digest, uploaded FROM signed_path WHERE hash = ?",
+  signedCounts: "SELECT uploaded_paths AS uploaded, upstream_paths AS upstream FROM stock",
+  putSigned: `INSERT INTO signed_path (hash, digest, uploaded) VALUES (?, ?, ?)
+    ON CONFLICT DO UPDATE SET digest = excluded.digest, uploaded = excluded.uploaded`,
+  forgetSigned: "DELETE FROM signed_path WHERE hash = ?",
+
   findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = ?",
   pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
   putPin: "INSERT INTO pin_root (hash, pinned_at_ms) VALUES (?, ?) ON CONFLICT DO NOTHING",

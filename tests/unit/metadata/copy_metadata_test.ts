@@ -6,7 +6,16 @@ import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { DocumentPath } from "../../../src/nix/document_name.ts";
 import type { Seal } from "../../../src/nix/stored_name.ts";
-import { fileOf, hash, keep, narOf, put, rowOf } from "../../support/metadata_rows.ts";
+import {
+  fileOf,
+  hash,
+  keep,
+  narOf,
+  put,
+  putSigned,
+  rowOf,
+  sha,
+} from "../../support/metadata_rows.ts";
 import { newPostgresStore, PostgresServer } from "../../support/postgres.ts";
 import { postgresMissing } from "../../support/postgres_programs.ts";
 import { testUnless } from "../../support/program.ts";
@@ -34,6 +43,7 @@ const ROWS: readonly (readonly Change[])[] = [
   [{ ...put(c, [], 5), nar: LOOSE, row: rowOf(c, LOOSE) }, ...keep(fileOf(LOOSE.name, 70), 30)],
   [{ kind: "remove-narinfo", storePathHash: c }],
   [{ kind: "stage-nar", nar: STAGED, untilMs: 9_000 }, ...keep(fileOf(STAGED.name, 7), 1)],
+  [putSigned(a), putSigned(hash("evicted"), { isUploaded: false })],
   [{ kind: "put-pin", pin: { storePathHash: b, pinnedAtMs: 3 } }],
   [{ kind: "put-pin", pin: { storePathHash: a, pinnedAtMs: 4 } }],
   [{
@@ -102,6 +112,8 @@ for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
         { kind: "nar-gone", at: FILE.at },
         { kind: "remove-nar", narName: FILE_NAR },
         { kind: "remove-document", path: LOG },
+        { kind: "forget-signed", storePathHash: a },
+        putSigned(hash("evicted"), { digest: sha("others"), isUploaded: true }),
         // Pinned again: the last one now.
         { kind: "remove-pin", storePathHash: a },
         { kind: "put-pin", pin: { storePathHash: a, pinnedAtMs: 9 } },
@@ -116,8 +128,8 @@ for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
 
       assert.deepEqual(
         [copied, removed],
-        [2, 4],
-        "a pin and a source; a pin, two rows, a document",
+        [3, 5],
+        "a pin, a source and signed facts; a pin, two rows, signed facts, a document",
       );
       assert.deepEqual(await contentOf(to), await contentOf(from));
       assert.equal(await to.findNar(FILE_NAR), undefined);
@@ -175,7 +187,7 @@ testUnless(postgresMissing, "copy: one that ended early goes on where it was", a
   const { copied } = await copy.pass(new AbortController().signal);
 
   assert.ok(before >= 100 && copied > 0, `${before} and ${copied}`);
-  assert.equal(before + copied, 300 + 2 + 2 + 2 + 1);
+  assert.equal(before + copied, 300 + 2 + 2 + 2 + 2 + 1);
   assert.deepEqual(await contentOf(to), await contentOf(from));
 });
 
@@ -189,6 +201,8 @@ async function contentOf(store: Store) {
   return {
     listed,
     loose,
+    signed: await store.listSignedPaths("", 10_000),
+    signedCounts: await store.signedCounts(),
     narinfos: await Promise.all(
       listed.map(({ storePathHash }) => store.findNarinfo(storePathHash)),
     ),
