@@ -225,7 +225,7 @@ in
       advertise-url = mkOption {
         type = types.nullOr (text "an http or https URL without credentials and query" "[hH][tT][tT][pP][sS]?://[^[:space:]#]+");
         default = null;
-        defaultText = literalMD "none: the others do not read from this one";
+        defaultText = literalMD "where it listens, without HTTPS: at its address in the network of Redis";
         description = "URL by which the other larders reach this one.\n\nThey read its downloads with their cache.get-token. With SQLite: of this machine.";
       };
       redis-addrs = mkOption {

@@ -28,23 +28,38 @@ export interface OpenLeasesDeps {
   readonly log: Logger;
 }
 
+/** The leases of a member. Disposing of them ends the connection to the locks. */
+export interface SharedLeases extends WorkLeases, AsyncDisposable {
+  /** Call it once larder listens: without an advertised URL, others reach it there. */
+  listening(url: string): void;
+}
+
 /**
  * The leases of this member; `undefined` without Redis. A start waits at most two seconds for
- * Redis. Disposing of the leases ends the connection.
+ * Redis.
  */
 export async function openLeases(
   settings: Settings,
   deps: OpenLeasesDeps,
-): Promise<(WorkLeases & AsyncDisposable) | undefined> {
+): Promise<SharedLeases | undefined> {
   if (settings["cache.redis-addrs"].length === 0) return undefined;
   const { member, metadata, ids, metrics, tracer = NO_TRACER, log } = deps;
-  const url = settings["cache.advertise-url"];
-  const self = { member, ...(url === undefined ? {} : { url }) };
+  const advertised = settings["cache.advertise-url"];
+  let listeningUrl: string | undefined;
+  let localAddress = (): string | undefined => undefined;
+  const self = {
+    member,
+    get url() {
+      return advertised ?? memberUrl(listeningUrl, localAddress());
+    },
+  };
   const keyPrefix = settings["cache.lock-redis-key-prefix"];
-  const locks = await openSharedLocks({
+  const shared = await openSharedLocks({
     ...{ redis: redisOf(settings), keyPrefix, holder: self },
     storageId: storageIdOf(ids),
   }, log);
+  const { locks } = shared;
+  localAddress = shared.localAddress;
   const leases = new Leases({
     locks,
     ownLocks: settings["cache.lock-allow-degraded-mode"] ? openOwnLocks(self) : undefined,
@@ -65,7 +80,31 @@ export async function openLeases(
       hasJitter: settings["cache.lock-retry-jitter"],
     },
   });
-  return Object.assign(workLeases, { [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose]() });
+  return Object.assign(workLeases, {
+    listening(url: string) {
+      // Members send no PROXY header.
+      if (!settings["server.proxy-protocol"]) listeningUrl = url;
+    },
+    [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose](),
+  });
+}
+
+/**
+ * The URL by which others reach a member that advertises none. One that listens on all addresses
+ * is reached at the one that it has in the network of Redis. `undefined` for a socket, and for
+ * HTTPS: no certificate names the address.
+ */
+export function memberUrl(
+  listeningUrl: string | undefined,
+  localAddress: string | undefined,
+): string | undefined {
+  if (!listeningUrl?.startsWith("http://")) return undefined;
+  const url = new URL(listeningUrl);
+  if (url.hostname !== "localhost") return url.origin;
+  const address = localAddress?.replace(/^::ffff:(?=[\d.]+$)/, "");
+  // A zone belongs to one machine.
+  if (address === undefined || address.includes("%")) return undefined;
+  return `http://${address.includes(":") ? `[${address}]` : address}:${url.port || 80}`;
 }
 
 /** Reads the id until there is one: a new storage has none while its bucket is away. */

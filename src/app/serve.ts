@@ -94,6 +94,7 @@ export async function serve(settings: Settings): Promise<number> {
       server: { ...pipeline, log, nowMs: () => clock.wallMs(), proxies: proxiesOf(settings) },
     };
     await using listener = await listen(parts);
+    leases?.listening(listener.url);
     using service = serviceManager({ variable, folder: folders.storage, log });
     service.ready(`serving on ${listener.url}`);
     announce({

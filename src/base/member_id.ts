@@ -30,6 +30,14 @@ export function isOfHost(host: string, member: MemberId): boolean {
   return named === undefined || named === fileNameOf(host);
 }
 
+/** False for members of two hosts. One that does not name its host may be of any. */
+export function areOfOneHost(one: MemberId, other: MemberId): boolean {
+  const [first, second] = [one, other].map((member) =>
+    MEMBER_REGEXP.exec(member)?.groups?.["host"]
+  );
+  return first === undefined || second === undefined || first === second;
+}
+
 function fileNameOf(host: string): string {
   return host.replaceAll(/[^\w.-]/g, "-");
 }

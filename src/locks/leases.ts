@@ -1,5 +1,5 @@
 import { messageOf } from "../base/failure.ts";
-import type { MemberId } from "../base/member_id.ts";
+import { areOfOneHost, type MemberId } from "../base/member_id.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
@@ -22,6 +22,13 @@ export interface WorkLease extends AsyncDisposable {
    * holder does it. "done": it is done.
    */
   readonly kind: "ours" | "theirs" | "done";
+}
+
+/** Another member that has a lock. */
+export interface OtherHolder {
+  readonly holder: Holder;
+  /** This member reaches it there; `undefined`: nowhere. */
+  readonly url: string | undefined;
 }
 
 export interface LeasesDeps {
@@ -76,10 +83,11 @@ export class Leases {
   }
 
   /** The other member that has the lock; `undefined` also where the locks do not answer. */
-  async otherHolder(job: LeaseJob): Promise<Holder | undefined> {
+  async otherHolder(job: LeaseJob): Promise<OtherHolder | undefined> {
     try {
       const holder = await this.#deps.locks.holderOf(lockNameOf(job));
-      return holder?.member === this.#deps.self.member ? undefined : holder;
+      if (holder === undefined || holder.member === this.#deps.self.member) return undefined;
+      return { holder, url: this.#urlOf(holder) };
     } catch {
       return undefined;
     }
@@ -131,7 +139,7 @@ export class Leases {
     const holder = await locks.holderOf(name);
     if (await job.isDone?.()) return DONE;
     if (holder !== undefined && !await this.#isGone(holder)) {
-      return job.mayStream && holder.url !== undefined ? this.#lost(job) : undefined;
+      return job.mayStream && this.#urlOf(holder) !== undefined ? this.#lost(job) : undefined;
     }
     if (holder !== undefined) await this.free(job, holder);
     const freed = await locks.tryAcquire(name, job.ttlMs);
@@ -208,12 +216,22 @@ export class Leases {
   }
 
   /** A process at this member's own URL is its predecessor. */
-  async #isGone({ member, url }: Holder): Promise<boolean> {
+  async #isGone(holder: Holder): Promise<boolean> {
     const { self, isGone } = this.#deps;
-    if (member === self.member) return false;
-    return (url !== undefined && url === self.url) || await isGone(member);
+    if (holder.member === self.member) return false;
+    const url = this.#urlOf(holder);
+    return (url !== undefined && url === self.url) || await isGone(holder.member);
+  }
+
+  /** Where this member reaches the holder: a loopback address is of no use on another host. */
+  #urlOf({ member, url }: HolderFacts): string | undefined {
+    if (url === undefined || !URL.canParse(url)) return undefined;
+    const isHere = areOfOneHost(member, this.#deps.self.member);
+    return isHere || !LOOPBACK_REGEXP.test(new URL(url).hostname) ? url : undefined;
   }
 }
+
+const LOOPBACK_REGEXP = /^(?:127\.[\d.]+|\[::1\]|localhost)$/;
 
 const nothing = () => Promise.resolve();
 /** A lease without a lock. */

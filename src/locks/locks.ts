@@ -8,7 +8,7 @@ export type LockName = string;
 export interface HolderFacts {
   readonly member: MemberId;
   /** Other members reach it there; `undefined`: nowhere. */
-  readonly url?: string;
+  readonly url?: string | undefined;
 }
 
 /** The holder of one lease. */

@@ -92,8 +92,8 @@ export class MemberLeases implements WorkLeases {
   }
 
   async stopped(nar: NarName, { url }: NarHolder): Promise<void> {
-    const holder = await this.#deps.leases.otherHolder(this.#narJob(nar));
-    if (holder?.url === url) await this.#deps.leases.free(this.#narJob(nar), holder);
+    const other = await this.#deps.leases.otherHolder(this.#narJob(nar));
+    if (other?.url === url) await this.#deps.leases.free(this.#narJob(nar), other.holder);
   }
 
   #narJob(nar: NarName): LeaseJob {

@@ -53,6 +53,21 @@ testUnless(
   },
 );
 
+testUnless(
+  redisMissing,
+  "replicas: one that advertises no URL is read where it listens, so a NAR is fetched once",
+  async () => {
+    for (const flags of [{}, { "server-addr": ":0" }]) {
+      await using scene = await open({ advertised: () => undefined, flags });
+      const clients = [await scene.client(0), await scene.client(1), await scene.client(1)];
+      scene.gate.open();
+      for (const client of clients) assertSameBytes(await client.all(), scene.bytes);
+      assertLocked(scene.replicas.larders);
+      assert.equal(scene.narRequests, 1);
+    }
+  },
+);
+
 testUnless(redisMissing, "replicas: a HEAD asks the replica that downloads", async () => {
   await using scene = await open();
   const one = await scene.client(0);

@@ -12,16 +12,24 @@ export interface SharedLocksOptions {
   readonly holder: HolderFacts;
 }
 
+export interface SharedLocks {
+  readonly locks: Locks;
+  /** This machine's address in the connection to them; `undefined` while there is none. */
+  readonly localAddress: () => string | undefined;
+}
+
 /** The locks that all members share. Loads the client of Redis, which costs memory. */
 export async function openSharedLocks(
   { redis, ...facts }: SharedLocksOptions,
   log: Logger,
-): Promise<Locks> {
+): Promise<SharedLocks> {
   const [{ connectRedis }, { RedisLocks }] = await Promise.all([
     import("../../locks/redis/redis_client.ts"),
     import("../../locks/redis/redis_locks.ts"),
   ]);
-  return new RedisLocks({ connection: await connectRedis(redis, log), ...facts, log });
+  const connection = await connectRedis(redis, log);
+  const locks = new RedisLocks({ connection, ...facts, log });
+  return { locks, localAddress: connection.localAddress };
 }
 
 /** The locks of this process alone. */

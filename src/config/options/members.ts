@@ -16,7 +16,7 @@ const ATTEMPTS_MAX = 100;
 export const MEMBER_OPTIONS = {
   "cache.advertise-url": {
     kind: httpUrl,
-    shown: "none: the others do not read from this one",
+    shown: "where it listens, without HTTPS: at its address in the network of Redis",
     example: "http://larder-1.example:8501",
     help: "URL by which the other larders reach this one",
     details: "They read its downloads with their cache.get-token. With SQLite: of this machine.",

@@ -36,6 +36,8 @@ export interface RedisConnection {
   readonly failure: () => unknown;
   /** Forgets the failure; call it when a command was answered. A cluster does not say so. */
   readonly answered: () => void;
+  /** This machine's address in the connection; `undefined` while there is none. */
+  readonly localAddress: () => string | undefined;
 }
 
 /**
@@ -53,7 +55,18 @@ export async function connectRedis(settings: RedisSettings, log: Logger): Promis
     log.debug("Redis connection failed", { error: messageOf(failure) });
   });
   await clock.within(ready, CONNECT_MAX_MS);
-  return { client, failure: () => failure, answered: () => failure = undefined };
+  return {
+    client,
+    failure: () => failure,
+    answered: () => failure = undefined,
+    localAddress: () => localAddressOf(client),
+  };
+}
+
+function localAddressOf(client: RedisClient): string | undefined {
+  const connected = client instanceof Cluster ? client.nodes("all") : [client];
+  return connected.map(({ stream }) => (stream as { localAddress?: string } | null)?.localAddress)
+    .find((address) => address !== undefined);
 }
 
 /** Of a cluster the error of a node says why. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { openLeases } from "../../../src/app/open_leases.ts";
+import { memberUrl, openLeases } from "../../../src/app/open_leases.ts";
 import { newStorageId, type StorageId } from "../../../src/base/storage_id.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
@@ -33,6 +33,24 @@ testUnless(redisMissing, "leases: a storage has an id once its bucket has answer
   await using _late = await leases.eviction();
 
   assert.equal(redis.ask("KEYS", "*").trim(), `larder:lock:${storage.id}:lru`);
+});
+
+Deno.test("leases: a member without an advertised URL is reached where it listens", () => {
+  for (
+    const [listening, local, expected] of [
+      ["http://127.0.0.1:8501", "10.0.0.7", "http://127.0.0.1:8501"],
+      ["http://[fd00::1]:8501", undefined, "http://[fd00::1]:8501"],
+      ["http://localhost:8501", "10.0.0.7", "http://10.0.0.7:8501"],
+      ["http://localhost:80", "::ffff:10.0.0.7", "http://10.0.0.7:80"],
+      ["http://localhost:8501", "fd00::7", "http://[fd00::7]:8501"],
+      ["http://localhost:8501", "fe80::7%eth0", undefined],
+      ["http://localhost:8501", undefined, undefined],
+      // No certificate names an address.
+      ["https://localhost:8501", "10.0.0.7", undefined],
+      ["unix:/run/larder.sock", "10.0.0.7", undefined],
+      [undefined, "10.0.0.7", undefined],
+    ] as const
+  ) assert.equal(memberUrl(listening, local), expected, `${listening} ${local}`);
 });
 
 let members = 0;

@@ -10,6 +10,8 @@ import { PlayedTime } from "../../support/played_time.ts";
 
 const OTHER = "host.1.other" as MemberId;
 
+const SELF = `host.1.${crypto.randomUUID()}` as MemberId;
+
 /** Another member has every lock. */
 const HELD: Locks = {
   tryAcquire: () => Promise.resolve(undefined),
@@ -66,6 +68,30 @@ Deno.test("leases: members stream NARs alone, so the hint for narinfos is anothe
   }
 });
 
+Deno.test("leases: a loopback URL is of use on its holder's own host alone", async () => {
+  const job = { lockType: "download:nar", hash: "a", ttlMs: 1_000, retryPolicy: NONE } as const;
+  for (
+    const [member, url, expected] of [
+      ["host.2.ab", "http://127.0.0.1:1", "http://127.0.0.1:1"],
+      ["away.2.ab", "http://10.0.0.1:1", "http://10.0.0.1:1"],
+      ["away.2.ab", "http://127.0.0.1:1", undefined],
+      ["away.2.ab", "http://[::1]:1", undefined],
+      ["away.2.ab", "http://localhost:1", undefined],
+      ["away.2.ab", "no URL", undefined],
+    ] as const
+  ) {
+    const holder = {
+      member: member.replace("ab", crypto.randomUUID()) as MemberId,
+      url,
+      token: "",
+    };
+    const { leases } = sceneOf({ ...HELD, holderOf: () => Promise.resolve(holder) });
+    assert.equal((await leases.otherHolder(job))?.url, expected, `${member} ${url}`);
+    const { kind } = await leases.take({ ...job, mayStream: true });
+    assert.equal(kind, expected === undefined ? "ours" : "theirs", `${member} ${url}`);
+  }
+});
+
 const NONE = { retriesMax: 0, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };
 
 function sceneOf(locks: Locks) {
@@ -73,7 +99,7 @@ function sceneOf(locks: Locks) {
   const leases = new Leases({
     locks,
     ownLocks: undefined,
-    self: { member: "host.1.self" as MemberId },
+    self: { member: SELF },
     isGone: () => Promise.resolve(false),
     metrics: new LeaseMetrics(new Metrics()),
     tracer: NO_TRACER,
