@@ -373,6 +373,9 @@ in
         trusted-public-keys = optional (
           cfg.useAsSubstituter.publicKey != null
         ) cfg.useAsSubstituter.publicKey;
+        # Nix remembers a 404 for an hour, also one that an outage caused.
+        narinfo-cache-negative-ttl = mkDefault 60;
+        connect-timeout = mkDefault 3;
       };
     })
   ]);

@@ -41,6 +41,8 @@ in
     client = {
       nix.settings = {
         substituters = [ "http://cache:8501" ];
+        narinfo-cache-negative-ttl = 60;
+        connect-timeout = 3;
         trusted-public-keys = [ upstreamPublic ];
         experimental-features = [ "nix-command" ];
       };

@@ -8,7 +8,6 @@ const SECTIONS: readonly string[] = ["larder", "Why larder", "Try it", "Install"
 const NO_PROMISES: readonly string[] = [
   "No release is published yet, so each way begins in a clone.",
   "[Installation](docs/installation.md) explains all four, and macOS.",
-  "Releases will offer the executable and the image for download.",
 ];
 
 /** Code and pictures promise nothing, but a comment behind a command does. */

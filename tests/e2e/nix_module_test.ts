@@ -51,6 +51,8 @@ const CONFIGURATIONS: Readonly<Record<string, Configured>> = {
       assert.deepEqual(ports, [80]);
       assert.deepEqual(nix["substituters"], ["http://127.0.0.1:80"]);
       assert.deepEqual(nix["trusted-public-keys"], [KEY]);
+      assert.deepEqual(nix["narinfo-cache-negative-ttl"], 60);
+      assert.deepEqual(nix["connect-timeout"], 3);
       assert.equal(settings["new-thing"], 3);
     },
   },

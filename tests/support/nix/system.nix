@@ -42,6 +42,8 @@ let
             nix.settings = {
               substituters = list;
               trusted-public-keys = list;
+              narinfo-cache-negative-ttl = anything;
+              connect-timeout = anything;
             };
             services.nginx = {
               enable = lib.mkEnableOption "nginx";

@@ -37,6 +37,7 @@ Deno.test("client ways: the lines of each language are right", () => {
       "nix.settings = {",
       `  extra-substituters = [ "${URL}" ];`,
       '  extra-trusted-public-keys = [ "cache.example:abc=" "cache.nixos.org-1:def=" ];',
+      "  narinfo-cache-negative-ttl = 60;",
       "  connect-timeout = 3;",
       "};",
       "",
@@ -61,6 +62,18 @@ Deno.test("client ways: docs/clients.md has the lines of every tab of the page",
     // The tests run the command, so it asks for the key itself.
     const told = lines.replace("'KEY'", `"$(curl --silent ${HERE}/pubkey)"`).replace("KEY", KEY);
     assert.ok(blocks.includes(told), id);
+  }
+});
+
+Deno.test("client ways: an outage is forgotten in a minute wherever larder is a substituter", () => {
+  for (
+    const path of ["README.md", "docs/clients.md", "docs/observability.md", "docs/uploading.md"]
+  ) {
+    for (const { text } of readFences(Deno.readTextFileSync(path))) {
+      if (!/^ *extra-substituters = /m.test(text)) continue;
+      assert.match(text, /narinfo-cache-negative-ttl = 60/, path);
+      assert.match(text, /connect-timeout = 3/, path);
+    }
   }
 });
 
