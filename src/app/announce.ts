@@ -36,7 +36,8 @@ export function announce({ settings, log, secretKey, output, probes, place }: St
     log.warn(hasKey ? "uploads need no token" : "every upload is refused", {
       option: "--cache-put-token",
       hint: hasKey
-        ? "set the option, or any reader may upload what a trusted key signed, and fill the cache"
+        ? "set the option, or any reader may upload what a trusted key signed, and fill the cache, " +
+          "and nobody may upload listings and logs"
         : "set the option or --cache-trusted-upload-key, or turn --cache-allow-put-verb off",
     });
   }

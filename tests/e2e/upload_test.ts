@@ -120,6 +120,27 @@ nixTest("upload: with an upload key nix copy must sign, and the line says so", a
   await puller.realise(top, { from: [larder.url], trust: [key.publicKey] });
 });
 
+nixTest(
+  "upload: with an upload key and no token nix copy pushes signed paths, and no listing",
+  async () => {
+    using maker = new NixClient();
+    const key = await maker.makeKey("builder-1");
+    await using larder = await startLarder({
+      ...NO_UPSTREAM,
+      "cache-allow-put-verb": "true",
+      "cache-trusted-upload-key": key.publicKey,
+    });
+    const { top } = await addObjects(maker, SHAPES["diamond"] ?? []);
+    const { top: other } = await addObjects(maker, [{ name: "other" }]);
+    const to = `${larder.url}/upload?compression=zstd&secret-key=${key.secretPath}`;
+    await maker.run("nix", ["copy", "--to", to, top]);
+    const listing = ["copy", "--to", `${to}&write-nar-listing=true`, other];
+    await assert.rejects(maker.run("nix", listing), { message: /403/ });
+    using puller = new NixClient();
+    await puller.realise(top, { from: [larder.url], trust: [key.publicKey] });
+  },
+);
+
 nixTest("upload: a client that does not trust larder's key takes no upload", async () => {
   await using larder = await startLarder(FLAGS);
   using maker = new NixClient();

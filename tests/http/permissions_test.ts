@@ -22,7 +22,7 @@ const PATHS: Readonly<Record<string, string>> = {
 };
 
 /** The required roles by configured roles, in the order of `CONFIGURED`. `-`: none. */
-type Needs = readonly (Role | "-" | "operator")[];
+type Needs = readonly (Role | "-" | "operator" | "nobody")[];
 
 const CONFIGURED: readonly (readonly Role[])[] = [
   [],
@@ -39,14 +39,16 @@ const READING: Needs = ["-", "read", "-", "-", "read", "read", "-", "read"];
 const MANAGING: Needs = ["-", "read", "-", "admin", "read", "admin", "admin", "admin"];
 const REMOVING: Needs = ["-", "admin", "admin", "admin", "admin", "admin", "admin", "admin"];
 const UPLOADING: Needs = ["-", "read", "write", "write", "write", "write", "write", "write"];
+const VOUCHING: Needs = ["nobody", "nobody", ...UPLOADING.slice(2)];
 const OPERATING = "operator";
 const EVICTING: Needs = [
   ...[OPERATING, OPERATING, OPERATING, "admin"],
   ...[OPERATING, "admin", "admin", "admin"],
 ] as Needs;
 
-const UPLOADED = [
-  ...["/{hash}.narinfo", "/nar/{name}", "/{hash}.ls", "/log/{drv}", "/debuginfo/{id}"],
+const SIGNED = ["/{hash}.narinfo", "/nar/{name}"];
+const DOCUMENTS = [
+  ...["/{hash}.ls", "/log/{drv}", "/debuginfo/{id}"],
   ...["/build-trace-v2/{drv}/{output}.doi", "/realisations/{id}.doi"],
 ];
 
@@ -63,9 +65,9 @@ const EXPECTED: Readonly<Record<string, Needs>> = {
   "GET /realisations/{id}.doi": READING,
   "GET /debuginfo/{id}": READING,
   "GET /upload/nix-cache-info": NONE,
-  ...Object.fromEntries(UPLOADED.flatMap((route) => [
+  ...Object.fromEntries([...SIGNED, ...DOCUMENTS].flatMap((route) => [
     [`GET /upload${route}`, READING],
-    [`PUT /upload${route}`, UPLOADING],
+    [`PUT /upload${route}`, SIGNED.includes(route) ? UPLOADING : VOUCHING],
   ])),
   "GET /metrics": READING,
   "GET /": MANAGING,
@@ -145,8 +147,9 @@ function refusalOf(status: number): number {
   return status === 401 || status === 403 ? status : 0;
 }
 
-function expected(need: Role | "-" | "operator", rank: number, peer: string): number {
+function expected(need: Needs[number], rank: number, peer: string): number {
   if (need === "-") return 0;
+  if (need === "nobody") return 403;
   if (need === "operator") return peer.startsWith("127.") ? 0 : 403;
   if (rank === 0) return 401;
   return rank >= rankOf(need) ? 0 : 403;

@@ -3,7 +3,15 @@ import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
 import { generateSecretKey, type SecretKey } from "../../src/nix/signature.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { ALLOWED, AS_WRITER, pushOf, said, uploadKey, WRITE_TOKEN } from "../support/uploading.ts";
+import {
+  ALLOWED,
+  AS_WRITER,
+  documentsOf,
+  pushOf,
+  said,
+  uploadKey,
+  WRITE_TOKEN,
+} from "../support/uploading.ts";
 
 const thing = makeStoreObject({ name: "thing-1.0", size: 20_000 });
 const [upstreamKey, strangeKey] = [generateSecretKey("upstream-1"), generateSecretKey("stranger")];
@@ -70,14 +78,17 @@ for (const { what, hasToken, uploadKeys = [], requireSignature = false, ...one }
     });
     const { signedBy: key, expected } = one;
     const { narPath, narinfoPath, narinfo, file } = await pushOf(thing, key && { key });
-    const nar = await said(await cache.put(narPath, file.bytes, AS_WRITER));
-    if (isClosed(expected)) {
-      const log = `/upload/log/${thing.baseName}.drv`;
-      for (const path of [log, `/upload/${thing.storePathHash}.ls`]) {
-        assert.deepEqual(await said(await cache.put(path, "{}", AS_WRITER)), [422, expected]);
-      }
-      assert.deepEqual([nar, await cache.narNames()], [[422, expected], []]);
-    } else assert.deepEqual(nar, [201, "stored"]);
+    const nar = await cache.put(narPath, file.bytes, AS_WRITER);
+    assert.deepEqual(await said(nar), isClosed(expected) ? [422, expected] : [201, "stored"]);
+    if (isClosed(expected)) assert.deepEqual(await cache.narNames(), []);
+    // No key signs a document: a token decides, and no upload key stands in for it.
+    const verdict = !hasToken ? 403 : isClosed(expected) ? 422 : 201;
+    for (const [path, text] of documentsOf(thing)) {
+      const answer = await cache.put(`/upload${path}`, text, AS_WRITER);
+      assert.deepEqual([path, (await said(answer))[0]], [path, verdict]);
+      const { status } = await cache.get(path);
+      assert.deepEqual([path, status], [path, verdict === 201 ? 200 : 404]);
+    }
     const answer = await cache.put(narinfoPath, narinfo, AS_WRITER);
 
     assert.deepEqual(
@@ -104,4 +115,16 @@ Deno.test("upload trust: a signature of another narinfo is none", async () => {
   const stolen = /^Sig: .*$/m.exec(signed.narinfo)?.[0];
   const answer = await cache.put(narinfoPath, `${narinfo}${stolen}\n`);
   assert.deepEqual(await said(answer), [422, BUILDER]);
+});
+
+Deno.test("upload trust: a refused document says in the log which option lets it in", async () => {
+  await using cache = await TestCache.open({
+    upstreams: [],
+    uploads: { ...ALLOWED, keys: [uploadKey.publicKey] },
+  });
+  const [[path, text] = ["", ""]] = documentsOf(thing);
+  assert.deepEqual(await said(await cache.put(`/upload${path}`, text)), [403, "Forbidden"]);
+  const line = cache.log.find(({ msg }) => msg === "request refused");
+  assert.equal(line?.["reason"], "document without a signature");
+  assert.match(String(line?.["hint"]), /--cache-put-token/);
 });

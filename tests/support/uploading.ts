@@ -62,3 +62,15 @@ export async function push(cache: TestCache, one: Push): Promise<readonly [numbe
 export async function said(answer: Response): Promise<readonly [number, string]> {
   return [answer.status, (await answer.text()).trimEnd()];
 }
+
+/** One document of each kind for a store object: its path, and its text. */
+export function documentsOf({ storePathHash, baseName }: StoreObject) {
+  const drv = `${baseName}.drv`;
+  return [
+    [`/${storePathHash}.ls`, '{"version":1}'],
+    [`/log/${drv}`, "built\n"],
+    [`/build-trace-v2/${drv}/out.doi`, '{"outPath":"x"}'],
+    [`/realisations/sha256:${"a".repeat(64)}!out.doi`, '{"id":"x"}'],
+    [`/debuginfo/${"ab".repeat(20)}`, '{"archive":"../nar/x"}'],
+  ] as const;
+}

@@ -54,6 +54,12 @@ const NOT_AN_OPERATOR: AccessRefusal = {
     TOKEN_OPTION.admin,
 };
 
+const UNSIGNED: AccessRefusal = {
+  status: 403,
+  reason: "document without a signature",
+  hint: `set ${TOKEN_OPTION.write}, and send a token of it: no key vouches for a document`,
+};
+
 /** The access rules. A refused request changes nothing. */
 export class AccessRules {
   readonly #browserRules: readonly AccessRule[];
@@ -79,6 +85,7 @@ export class AccessRules {
     const method = request.method === "HEAD" ? "GET" : request.method;
     const need = this.#needs.get(route)?.get(method);
     if (need === "nothing") return ALLOWED;
+    if (need === "refused") return refused(UNSIGNED);
     if (need !== undefined && need !== "operator") return this.#judge(request, need.role);
     return isByOperator(request) ? ALLOWED : refused(NOT_AN_OPERATOR);
   }

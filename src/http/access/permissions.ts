@@ -10,7 +10,7 @@ interface Right {
   /** A token of one of these roles closes it. */
   readonly closedBy: readonly Role[];
   /** Clients that may send the request while no token of `closedBy` is configured. */
-  readonly before: "anybody" | "readers" | "operators";
+  readonly before: "anybody" | "readers" | "operators" | "nobody";
   /** The last two columns in one phrase, for the printed table. */
   readonly openTo: string;
 }
@@ -28,6 +28,13 @@ const RIGHTS = {
     closedBy: ["write", "admin"],
     before: "readers",
     openTo: "readers, without write and admin tokens",
+  },
+  // Nobody signs a document, so a token alone says who may upload it.
+  vouch: {
+    role: "write",
+    closedBy: ["write", "admin"],
+    before: "nobody",
+    openTo: "nobody, without write and admin tokens",
   },
   manage: {
     role: "admin",
@@ -66,13 +73,13 @@ export function describe(
 }
 
 const UPLOAD_ROUTES = [
-  "/upload/{hash}.narinfo",
-  "/upload/nar/{name}",
-  "/upload/{hash}.ls",
-  "/upload/log/{drv}",
-  "/upload/build-trace-v2/{drv}/{output}.doi",
-  "/upload/realisations/{id}.doi",
-  "/upload/debuginfo/{id}",
+  ["/upload/{hash}.narinfo", "upload"],
+  ["/upload/nar/{name}", "upload"],
+  ["/upload/{hash}.ls", "vouch"],
+  ["/upload/log/{drv}", "vouch"],
+  ["/upload/build-trace-v2/{drv}/{output}.doi", "vouch"],
+  ["/upload/realisations/{id}.doi", "vouch"],
+  ["/upload/debuginfo/{id}", "vouch"],
 ] as const;
 
 /** Rights of each method of each route: the only place that says so. */
@@ -89,9 +96,9 @@ export const PERMISSIONS: readonly Permission[] = [
   { route: "/realisations/{id}.doi", method: "GET", right: "read" },
   { route: "/debuginfo/{id}", method: "GET", right: "read" },
   { route: "/upload/nix-cache-info", method: "GET", right: "none" },
-  ...UPLOAD_ROUTES.flatMap((route): readonly Permission[] => [
+  ...UPLOAD_ROUTES.flatMap(([route, right]): readonly Permission[] => [
     { route, method: "GET", right: "read" },
-    { route, method: "PUT", right: "upload" },
+    { route, method: "PUT", right },
   ]),
   { route: "/metrics", method: "GET", right: "read" },
   { route: "/", method: "GET", right: "manage" },
@@ -110,7 +117,7 @@ export const PERMISSIONS: readonly Permission[] = [
 ];
 
 /** The role or client that a request needs under one configuration. */
-export type Need = { readonly role: Role } | "nothing" | "operator";
+export type Need = { readonly role: Role } | "nothing" | "operator" | "refused";
 
 /** Throws for a route without a row: larder serves no route that nobody has decided on. */
 export function needOf(route: string, method: RouteMethod, configured: ReadonlySet<Role>): Need {
@@ -124,5 +131,6 @@ function needFor(right: RightName, configured: ReadonlySet<Role>): Need {
   const { role, closedBy, before }: Right = RIGHTS[right];
   if (closedBy.some((one) => configured.has(one))) return { role };
   if (before === "operators") return "operator";
+  if (before === "nobody") return "refused";
   return before === "readers" && right !== "read" ? needFor("read", configured) : "nothing";
 }

@@ -28,6 +28,7 @@ export function permissionsText(configured: ReadonlySet<Role>): string {
 
 function phraseOf(need: Need): string {
   if (need === "nothing") return "anybody";
+  if (need === "refused") return "nobody";
   return need === "operator" ? "anybody on this machine" : `a token of the role ${need.role}`;
 }
 
