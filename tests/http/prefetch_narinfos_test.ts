@@ -77,7 +77,29 @@ Deno.test("prefetch: at most 64 narinfos are in flight that no client waits for"
   assert.equal(upstream.count(/\.narinfo$/), 1 + 64 + 1);
   release();
   await cache.prefetchOver();
-  assert.equal(upstream.count(/\.narinfo$/), 1 + 200 + 1);
+  // No client has followed the walk.
+  assert.equal(upstream.count(/\.narinfo$/), 1 + 64 + 1);
+});
+
+Deno.test("prefetch: narinfos come at the pace of clients, 64 ahead of them", async () => {
+  const objects = fan(300);
+  const top = objects.at(-1);
+  assert.ok(top);
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  assert.equal(await xCacheOf(cache.get(pathOf(top))), "MISS");
+  const used = new Set([top]);
+  for (const method of ["GET", "HEAD", "GET"]) {
+    await cache.prefetchOver();
+    assert.equal(upstream.count(/\.narinfo$/), used.size + 64);
+    const here = objects.filter((one) => upstream.count(pathOf(one)) > 0 && !used.has(one));
+    for (const object of here.slice(0, 50)) {
+      used.add(object);
+      assert.equal(await xCacheOf(cache.request(method, pathOf(object))), "HIT");
+    }
+  }
+  await cache.prefetchOver();
+  assert.equal(upstream.count(/\.narinfo$/), used.size + 64);
 });
 
 Deno.test("prefetch: a client's narinfo passes those that no client waits for", async () => {

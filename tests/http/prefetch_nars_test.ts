@@ -12,7 +12,7 @@ import {
 } from "../support/prefetching.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { scrape } from "../support/scrape.ts";
-import { makeStoreObject } from "../support/store_object.ts";
+import { chain, makeStoreObject } from "../support/store_object.ts";
 
 const TEN_MINUTES_MS = 10 * 60_000;
 
@@ -182,6 +182,47 @@ Deno.test("prefetch: an upstream without its NARs gets 50 requests at most", asy
     await cache.prefetchOver();
   }
   assert.ok(narRequests(upstream) <= 50, `${narRequests(upstream)} requests for NARs`);
+});
+
+Deno.test("prefetch: a GET behind HEADs has its NAR fetched ahead, and no HEAD has", async () => {
+  const objects = Array.from({ length: 30 }, (_, seed) => makeStoreObject({ name: "x", seed }));
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await prefetchingCache({ upstreams: [upstream] });
+  // As `nix copy` does.
+  for (const method of ["HEAD", "GET"]) {
+    assert.equal(narRequests(upstream), 0);
+    for (const { storePathHash } of objects) {
+      await xCacheOf(cache.request(method, `/${storePathHash}.narinfo`));
+    }
+    await cache.prefetchOver();
+  }
+  assert.equal(narRequests(upstream), objects.length);
+  for (const object of objects) assert.deepEqual(await pull(cache, object), ["HIT", "HIT"]);
+  assert.equal(narRequests(upstream), objects.length);
+});
+
+Deno.test("prefetch: a hit leads to a NAR that was removed, and to its references", async () => {
+  const [leaf, top] = chain(2);
+  assert.ok(leaf && top);
+  await using upstream = await fakeUpstream({ objects: [leaf, top], stored: true });
+  let nowMs = Date.now();
+  const options = { upstreams: [upstream], allowDelete: true, nowMs: () => nowMs };
+  await using cache = await prefetchingCache(options);
+  const path = await cache.narPath(top.storePathHash);
+  await cache.prefetchOver();
+  for (const gone of [path, `/${leaf.storePathHash}.narinfo`]) {
+    assert.equal((await cache.request("DELETE", gone)).status, 200);
+  }
+  cache.expirePrefetched();
+  nowMs += 61_000;
+  cache.expirePrefetched();
+  for (let times = 0; times < 3; times++) {
+    assert.equal(await xCacheOf(cache.get(`/${top.storePathHash}.narinfo`)), "HIT");
+    await cache.prefetchOver();
+  }
+  assert.equal(narRequests(upstream), 2);
+  assert.equal(await xCacheOf(cache.get(path)), "HIT");
+  assert.equal(upstream.count(`/${leaf.storePathHash}.narinfo`), 2);
 });
 
 Deno.test("prefetch: a pull asks the upstream once for each narinfo and NAR", async () => {

@@ -5,7 +5,8 @@ import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { type PrefetchEnd, PrefetchOutcomes } from "./prefetch_outcomes.ts";
-import { NarPrefetcher, type NarPrefetcherDeps } from "./nar_prefetcher.ts";
+import { HitLooks } from "./hit_looks.ts";
+import { type LeadingRequest, NarPrefetcher, type NarPrefetcherDeps } from "./nar_prefetcher.ts";
 import type {
   ClientNarinfoRequest,
   NarinfoResponseWatcher,
@@ -31,6 +32,7 @@ export interface PrefetchDeps {
 export class Prefetch implements NarinfoResponseWatcher, NarRequestWatcher, AsyncDisposable {
   readonly #walk: ReferenceWalk;
   readonly #nars: NarPrefetcher;
+  readonly #hits: HitLooks;
   readonly #narinfoOutcomes: PrefetchOutcomes<StorePathHash>;
   readonly #narOutcomes: PrefetchOutcomes<NarName>;
   readonly #nowMs: () => number;
@@ -71,14 +73,26 @@ export class Prefetch implements NarinfoResponseWatcher, NarRequestWatcher, Asyn
       came: (narName) => this.#narOutcomes.add(narName),
       count: (result) => nars[result].count(),
     });
+    this.#hits = new HitLooks({
+      metadata: deps.nars.metadata,
+      missing: async ({ narName, storePathHash }, request) => {
+        this.#nars.add(narName, request);
+        await this.#walk.beginAt(storePathHash, request.requestId);
+      },
+    });
     this.#timer = clock.every(EXPIRE_EVERY_MS, () => this.expire());
   }
 
   hit(row: NarinfoRow, { isHead, requestId }: ClientNarinfoRequest): boolean {
+    const { storePathHash, narName } = row;
     // A client that sends HEAD alone has got an answer without an upstream.
-    if (isHead) return this.#narinfoOutcomes.headRequested(row.storePathHash);
-    const isFirstOfPrefetch = this.#narinfoOutcomes.requested(row.storePathHash);
-    if (isFirstOfPrefetch) this.#addNar(row.narName, requestId);
+    const isFirstOfPrefetch = isHead
+      ? this.#narinfoOutcomes.headRequested(storePathHash)
+      : this.#narinfoOutcomes.requested(storePathHash);
+    if (isFirstOfPrefetch) this.#walk.followed(storePathHash);
+    if (isHead) return isFirstOfPrefetch;
+    if (isFirstOfPrefetch) this.#addNar(narName, requestId);
+    else if (!this.#hits.knows(narName)) this.#hits.look(row, this.#leading(requestId));
     return isFirstOfPrefetch;
   }
 
@@ -87,7 +101,8 @@ export class Prefetch implements NarinfoResponseWatcher, NarRequestWatcher, Asyn
     { isHead, requestId, isJoined }: ClientNarinfoRequest & { readonly isJoined: boolean },
   ): void {
     if (!isJoined) this.#walk.begin(narinfo, requestId);
-    if (!isHead) this.#addNar(narinfo.row.narName, requestId);
+    if (isHead) this.#hits.unsettle(narinfo.row.narName);
+    else this.#addNar(narinfo.row.narName, requestId);
   }
 
   has(narName: NarName): boolean {
@@ -104,18 +119,21 @@ export class Prefetch implements NarinfoResponseWatcher, NarRequestWatcher, Asyn
     this.#narinfoOutcomes.expire();
     this.#narOutcomes.expire();
     this.#nars.expire(this.#nowMs());
+    this.#hits.expire(this.#nowMs());
     this.#walk.forget();
   }
 
   /** Ends the prefetching; running requests go on. */
   stop(): void {
     this.#timer.cancel();
+    this.#hits.stop();
     this.#walk.stop();
     this.#nars.stop();
   }
 
   /** Resolves when nothing is in flight. */
   async idle(): Promise<void> {
+    await this.#hits.idle();
     await this.#walk.idle();
     await this.#nars.idle();
   }
@@ -126,6 +144,11 @@ export class Prefetch implements NarinfoResponseWatcher, NarRequestWatcher, Asyn
   }
 
   #addNar(narName: NarName, requestId: string): void {
-    this.#nars.add(narName, { requestId, atMs: this.#nowMs() });
+    this.#hits.settle(narName);
+    this.#nars.add(narName, this.#leading(requestId));
+  }
+
+  #leading(requestId: string): LeadingRequest {
+    return { requestId, atMs: this.#nowMs() };
   }
 }

@@ -34,8 +34,70 @@ Deno.test("reference walk: one request costs 4,000 narinfos at most, known ones 
   for (const known of references.slice(0, 100)) stored.add(known);
   walk.begin(newNarinfo(app, references), "1");
   await walk.idle();
+  for (let at = 0; at < fetched.length; at++) {
+    walk.followed(fetched[at] ?? lib);
+    if (at % 32 === 0) await walk.idle();
+    assert.ok(fetched.length <= at + 1 + 64, `${fetched.length} after ${at + 1} were used`);
+  }
+  await walk.idle();
   assert.equal(fetched.length, 4_000);
 });
+
+Deno.test("reference walk: without a follower it ends at 64, of 10,000 references", async () => {
+  const { walk, fetched, counted } = scene();
+  walk.begin(newNarinfo(app, many(10_000)), "1");
+  await walk.idle();
+  assert.equal(fetched.length, 64);
+  for (let round = 0; round < 6; round++) walk.forget();
+  for (const used of fetched.slice(0, 10)) walk.followed(used);
+  await walk.idle();
+  assert.equal(fetched.length, 64);
+  // All others count as skipped.
+  assert.equal(counted.skipped, 10_000 - 64);
+});
+
+Deno.test("reference walk: each narinfo that a client uses adds one, once", async () => {
+  const { walk, fetched } = scene();
+  walk.begin(newNarinfo(app, many(500)), "1");
+  await walk.idle();
+  for (const used of fetched.slice(0, 10)) walk.followed(used);
+  for (const used of fetched.slice(0, 10)) walk.followed(used);
+  await walk.idle();
+  assert.equal(fetched.length, 74);
+  walk.followed(app);
+  await walk.idle();
+  assert.equal(fetched.length, 74);
+});
+
+Deno.test("reference walk: a client's walk takes references that wait in another's", async () => {
+  const { walk, fetched } = scene();
+  const references = many(200);
+  walk.begin(newNarinfo(app, references), "1");
+  await walk.idle();
+  walk.begin(newNarinfo(tool, references.slice(100, 110)), "2");
+  await walk.idle();
+  assert.deepEqual(fetched.slice(64), references.slice(100, 110));
+});
+
+Deno.test("reference walk: a stored narinfo begins one walk, until forget()", async () => {
+  const { walk, fetched, references } = scene();
+  references.set(app, [lib]);
+  await walk.beginAt(app, "1");
+  await walk.idle();
+  assert.deepEqual(fetched, [lib]);
+  references.set(app, [tool]);
+  await walk.beginAt(app, "1");
+  await walk.idle();
+  assert.deepEqual(fetched, [lib]);
+  walk.forget();
+  await walk.beginAt(app, "1");
+  await walk.idle();
+  assert.deepEqual(fetched, [lib, tool]);
+});
+
+function many(count: number): readonly StorePathHash[] {
+  return Array.from({ length: count }, (_, at) => hash(`reference-${at}`));
+}
 
 function newNarinfo(storePathHash: StorePathHash, references: readonly StorePathHash[]) {
   return { row: rowOf(storePathHash, narOf(storePathHash)), references };
@@ -46,6 +108,8 @@ function scene() {
   const looks: StorePathHash[] = [];
   const fetched: StorePathHash[] = [];
   const stored = new Set<StorePathHash>();
+  const references = new Map<StorePathHash, readonly StorePathHash[]>();
+  const counted = { failed: 0, skipped: 0 };
   const walk = new ReferenceWalk({
     narinfoFetches: {
       isInFlight: () => false,
@@ -60,11 +124,12 @@ function scene() {
         const row = rowOf(storePathHash, narOf(storePathHash));
         return Promise.resolve(stored.has(storePathHash) ? row : undefined);
       },
+      referencesOf: (storePathHash) => Promise.resolve(references.get(storePathHash) ?? []),
     },
     negative: { has: () => false },
     pool: { spare: () => ({ urls: ["http://127.0.0.1:1"], isComplete: true }) },
     came: () => undefined,
-    count: () => undefined,
+    count: (result, amount) => void (counted[result] += amount),
   });
-  return { walk, looks, fetched, stored };
+  return { walk, looks, fetched, stored, references, counted };
 }
