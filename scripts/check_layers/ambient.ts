@@ -27,6 +27,13 @@ const AMBIENT_MODULE_REGEXP = /^node:(timers|dns)(\/promises)?$/;
  */
 const OWN_NET_REGEXP =
   /^src\/(metadata\/(sqlite|postgres)|storage\/s3|locks\/redis|http\/tls|telemetry\/otel|app|cli)\//;
+const FILES_REGEXP =
+  /^Deno\.(open|create|read|write|stat|lstat|mkdir|makeTemp|rename|link|symlink|copyFile|remove|truncate|chmod|utime)\w*$/;
+
+/** Rooms whose business with files is their own: other people's folders, databases and sockets. */
+const OWN_FILES_REGEXP =
+  /^src\/(metadata|storage\/s3|cache\/import|http\/tls|telemetry|app|cli)\/|^src\/base\/database_copy\.ts$/;
+
 const NET = new Set([
   "fetch",
   "Deno.connect",
@@ -35,14 +42,16 @@ const NET = new Set([
   "node:dns/promises",
 ]);
 
-/** Uses of time, chance, network and threads past `src/runtime/`, one line each. */
+/** Uses of time, chance, network, files and threads past `src/runtime/`, one line each. */
 export function ambientProblems(source: ts.SourceFile): readonly string[] {
   const path = source.fileName;
   if (!path.startsWith("src/") || path.startsWith("src/runtime/")) return [];
   const problems: string[] = [];
   const visit = (node: ts.Node): void => {
     const name = ambientNameOf(node, source);
-    if (name !== undefined && !(NET.has(name) && OWN_NET_REGEXP.test(path))) {
+    const isOwn = name !== undefined && (NET.has(name) && OWN_NET_REGEXP.test(path) ||
+      FILES_REGEXP.test(name) && OWN_FILES_REGEXP.test(path));
+    if (name !== undefined && !isOwn) {
       const line = source.getLineAndCharacterOfPosition(node.getStart(source)).line + 1;
       problems.push(`${path}:${line}: uses ${name}; src/runtime/ stands for it`);
     }
@@ -66,5 +75,5 @@ function ambientNameOf(node: ts.Node, source: ts.SourceFile): string | undefined
   }
   if (!ts.isPropertyAccessExpression(node)) return undefined;
   const name = node.getText(source);
-  return AMBIENT.has(name) ? name : undefined;
+  return AMBIENT.has(name) || FILES_REGEXP.test(name) ? name : undefined;
 }

@@ -1,6 +1,5 @@
 import { messageOf } from "../base/failure.ts";
-import { freeBytesOf } from "../base/free_bytes.ts";
-import { clock } from "../runtime/current.ts";
+import { clock, files } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
@@ -23,7 +22,7 @@ export function sampleFreeSpace({ path, metrics, disk, log }: FreeSpaceDeps): Di
   let freeBytes: number | undefined;
   const sample = async () => {
     try {
-      const bytes = await freeBytesOf(path);
+      const bytes = (await files.room(path)).freeBytes;
       if (freeBytes === undefined) metrics.gauge("storage_free_bytes", {}, () => freeBytes ?? 0);
       freeBytes = disk.freeBytes = bytes;
     } catch (error) {

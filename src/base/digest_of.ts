@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { files } from "../runtime/current.ts";
 
 const READ_BYTES = 1 << 20;
 
@@ -17,7 +18,7 @@ export async function digestOf(
 
 /** The bytes of a file. Each piece is valid until the next one. */
 export async function* filePieces(path: string): AsyncGenerator<Uint8Array> {
-  using file = await Deno.open(path);
+  using file = await files.open(path);
   const bytes = new Uint8Array(READ_BYTES);
   for (let got = await file.read(bytes); got !== null; got = await file.read(bytes)) {
     yield bytes.subarray(0, got);

@@ -1,3 +1,5 @@
+import { files } from "../runtime/current.ts";
+
 /** Fills `bytes` from the position of `file`; returns the byte count, less only at its end. */
 export function readFully(
   file: { readSync(into: Uint8Array): number | null },
@@ -22,7 +24,7 @@ export async function writeFully(
 /** `undefined` for a missing file. */
 export function fileBytes(path: string): number | undefined {
   try {
-    return Deno.statSync(path).size;
+    return files.statSync(path).size;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw error;
@@ -31,7 +33,7 @@ export function fileBytes(path: string): number | undefined {
 
 export function removeIfPresent(path: string, options: Deno.RemoveOptions = {}): void {
   try {
-    Deno.removeSync(path, options);
+    files.removeSync(path, options);
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }

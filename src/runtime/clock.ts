@@ -100,7 +100,7 @@ export abstract class Clock {
 const BATCH_PAUSE_MAX_MS = 10;
 
 function formatLimit(ms: number): string {
-  return ms < 1_000 ? `${Math.round(ms)}ms` : `${Math.round(ms / 100) / 10}s`;
+  return ms < 1_000 ? `${Math.round(ms)}ms` : `${(ms / 1_000).toFixed(1)}s`;
 }
 
 /** A signal that fires when the time is over. Disposing of it stops the time. */

@@ -1,23 +1,31 @@
 import type { Clock } from "./clock.ts";
 import { type Dice, SYSTEM_DICE } from "./dice.ts";
+import type { Files } from "./files.ts";
 import { SystemClock } from "./system_clock.ts";
+import { SYSTEM_FILES } from "./system_files.ts";
 
 /**
- * The time and the chance of this process. All of larder reads them here, and nowhere else. So a
- * test that plays them plays them for every part, however deep, and for each member of a cluster:
- * in one world there is one time and one source of chance.
+ * The time, the chance and the file system of this process. All of larder finds them here, and
+ * nowhere else. So a test that plays them plays them for every part, however deep, and for each
+ * member of a cluster: one world has one time, one source of chance and one tree of files.
  */
 export let clock: Clock = new SystemClock();
 export let dice: Dice = SYSTEM_DICE;
+export let files: Files = SYSTEM_FILES;
 
-/** Plays time and chance until the result is disposed of. Call it before the parts are built. */
-export function playRuntime(played: { readonly clock?: Clock; readonly dice?: Dice }): Disposable {
-  const before = { clock, dice };
-  clock = played.clock ?? clock;
-  dice = played.dice ?? dice;
+export interface PlayedRuntime {
+  readonly clock?: Clock;
+  readonly dice?: Dice;
+  readonly files?: Files;
+}
+
+/** Plays them until the result is disposed of. Call it before the parts are built. */
+export function playRuntime(played: PlayedRuntime): Disposable {
+  const before = { clock, dice, files };
+  ({ clock, dice, files } = { ...before, ...played });
   return {
     [Symbol.dispose]() {
-      ({ clock, dice } = before);
+      ({ clock, dice, files } = before);
     },
   };
 }

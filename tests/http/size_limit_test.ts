@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import type { Bytes } from "../../src/base/bytes.ts";
 import { clock } from "../../src/runtime/current.ts";
+import { playRuntime } from "../../src/runtime/current.ts";
+import { SYSTEM_FILES } from "../../src/runtime/system_files.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import {
@@ -287,15 +289,13 @@ Deno.test("limit: a file that cannot be opened is not left behind, nor counted",
   const object = makeStoreObject({ name: "no-descriptor", size: 1_000 });
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
-  const { openSync } = Deno;
-  Deno.openSync = (path, options) => {
-    if (String(path).endsWith(".part")) throw new Error("Too many open files (os error 24)");
-    return openSync(path, options);
+  const openSync: typeof SYSTEM_FILES.openSync = (path, options) => {
+    if (path.endsWith(".part")) throw new Error("Too many open files (os error 24)");
+    return SYSTEM_FILES.openSync(path, options);
   };
-  try {
+  {
+    using _files = playRuntime({ files: { ...SYSTEM_FILES, openSync } });
     await pullAll(cache, upstream, [object]);
-  } finally {
-    Deno.openSync = openSync;
   }
   assert.deepEqual(cache.growingFiles(), []);
 });

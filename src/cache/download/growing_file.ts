@@ -5,6 +5,8 @@ import type { BufferLender, ByteSource } from "../../base/direct_stream.ts";
 import type { Notifier } from "../../base/notifier.ts";
 import { StreamSource } from "../../base/stream_source.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
+import { files } from "../../runtime/current.ts";
+import type { OpenFile } from "../../runtime/files.ts";
 import { RECEIVED_SUFFIX } from "../../storage/spool.ts";
 
 /**
@@ -13,13 +15,13 @@ import { RECEIVED_SUFFIX } from "../../storage/spool.ts";
  */
 export class GrowingFile {
   #path: string;
-  readonly #file: Deno.FsFile;
+  readonly #file: OpenFile;
   #users = 0;
 
   /** Opens an existing file. Call `use` in the same turn. */
   constructor(path: string) {
     this.#path = path;
-    this.#file = Deno.openSync(path);
+    this.#file = files.openSync(path);
   }
 
   get path(): string {
@@ -28,7 +30,7 @@ export class GrowingFile {
 
   /** Renames it. Throws when that fails. */
   rename(path: string): void {
-    Deno.renameSync(this.#path, path);
+    files.renameSync(this.#path, path);
     this.#path = path;
   }
 
@@ -69,11 +71,11 @@ export class GrowingFile {
 
 /** A new growing file. A throw leaves no file behind: descriptors may have run out. */
 export function makeGrowingFile(dir: string, nar: NarName): GrowingFile {
-  const path = Deno.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" });
+  const path = files.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" });
   try {
     return new GrowingFile(path);
   } catch (error) {
-    Deno.removeSync(path);
+    files.removeSync(path);
     throw error;
   }
 }

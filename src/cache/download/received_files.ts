@@ -2,6 +2,7 @@ import pLimit from "p-limit";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { NarFinder, NarRecord, NarRow } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { files } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { narNameOfReceived } from "./growing_file.ts";
 import type { GrowingReservation } from "../../space/growing_reservation.ts";
@@ -114,12 +115,12 @@ export class ReceivedFiles {
     try {
       const nar = name && await metadata.findNar(name);
       if (nar && nar.kept === undefined && !isInFlight(nar.name) && !this.has(nar.name)) {
-        const { size: fileSize, mtime } = Deno.statSync(path);
+        const { size: fileSize, mtime } = files.statSync(path);
         const file = { nar, path, fileSize, receivedAtMs: mtime?.getTime() ?? Infinity, tries: 1 };
         this.#files.set(nar.name, file);
         this.#waiting.add(nar.name);
         this.#added.push(file);
-      } else Deno.removeSync(path);
+      } else files.removeSync(path);
     } catch (error) {
       log.warn("received nar not resumed", { path, error: messageOf(error) });
     }
@@ -177,7 +178,7 @@ async function keep(
   { download, nar, reservation, hold }: ReceivedParts,
 ): Promise<void> {
   const { path } = download.file;
-  const { size: fileSize } = await Deno.stat(path);
+  const { size: fileSize } = await files.stat(path);
   if (await reservation.grow(fileSize) < fileSize) throw noRoom();
   download.advance({ type: "opened", fileSize });
   const digest = await fileDigest(verifier, path, fileSize);

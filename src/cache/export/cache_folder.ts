@@ -5,7 +5,8 @@ import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { formatNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
-import { dice } from "../../runtime/current.ts";
+import { dice, files } from "../../runtime/current.ts";
+import type { OpenFile } from "../../runtime/files.ts";
 
 /** Priority of the written cache: that of cache.nixos.org, so larder comes before it. */
 const PRIORITY = 40;
@@ -18,7 +19,7 @@ export class CacheFolder {
   constructor(path: string) {
     this.#path = path;
     try {
-      Deno.mkdirSync(`${path}/nar`, { recursive: true });
+      files.mkdirSync(`${path}/nar`, { recursive: true });
     } catch (error) {
       throw new Failure("broken", `Cannot write to ${path}: ${reasonOf(error)}`, {}, error);
     }
@@ -58,16 +59,16 @@ export class CacheFolder {
     await this.#write(name, (file) => writeFully(file, new TextEncoder().encode(text)));
   }
 
-  async #write(name: string, fill: (file: Deno.FsFile) => Promise<void>): Promise<void> {
+  async #write(name: string, fill: (file: OpenFile) => Promise<void>): Promise<void> {
     const path = `${this.#path}/${name}`;
     const growing = `${path}.${dice.uuid()}.part`;
     try {
-      using file = await Deno.open(growing, { write: true, createNew: true });
+      using file = await files.open(growing, { write: true, createNew: true });
       await fill(file);
       await file.sync();
-      await Deno.rename(growing, path);
+      await files.rename(growing, path);
     } catch (error) {
-      await Deno.remove(growing).catch(() => undefined);
+      await files.remove(growing).catch(() => undefined);
       throw error;
     }
   }

@@ -4,7 +4,8 @@ import { messageOf } from "../../base/failure.ts";
 import { readFully } from "../../base/files.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import { clock } from "../../runtime/current.ts";
+import { clock, files } from "../../runtime/current.ts";
+import type { OpenFile } from "../../runtime/files.ts";
 import {
   FetchError,
   type FetchOrder,
@@ -29,7 +30,7 @@ export class PartialFile implements NarSink {
   readonly #allowance: WriteAllowance;
   readonly #report: (progress: FetchProgress) => void;
   readonly #progress: ProgressTeller;
-  readonly #file: Deno.FsFile;
+  readonly #file: OpenFile;
   readonly #hash = createHash("sha256");
   #received = 0;
   #fileSize: number | undefined;
@@ -45,7 +46,7 @@ export class PartialFile implements NarSink {
     this.#progress = new ProgressTeller(report);
     this.#fileSize = order.fileSize;
     this.#file = onDisk(() =>
-      Deno.openSync(order.path, { read: true, write: true, truncate: true })
+      files.openSync(order.path, { read: true, write: true, truncate: true })
     );
   }
 

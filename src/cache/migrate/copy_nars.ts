@@ -11,7 +11,7 @@ import type {
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { NIX32_ALPHABET } from "../../nix/nix32.ts";
 import type { StoredName } from "../../nix/stored_name.ts";
-import { dice } from "../../runtime/current.ts";
+import { dice, files } from "../../runtime/current.ts";
 import type { NarStore, OpenOptions, StoredNar } from "../../storage/nar_store.ts";
 
 /** Files in flight. A store may take fewer side by side. */
@@ -144,7 +144,7 @@ export class NarCopy {
       if (!(error instanceof WrongFile)) throw error;
       this.#notCopied.push({ at: row.at, reason: error.message });
     } finally {
-      await Deno.remove(path).catch(() => undefined);
+      await files.remove(path).catch(() => undefined);
     }
   }
 
@@ -176,7 +176,7 @@ export class NarCopy {
 
 /** Writes the bytes into a new file. Resolves to their hash. */
 async function received(stored: StoredNar, path: string, options: OpenOptions): Promise<Sha256> {
-  using file = await Deno.open(path, { write: true, createNew: true });
+  using file = await files.open(path, { write: true, createNew: true });
   const digest = await digestOf(piecesOf(stored, options), (piece) => writeFully(file, piece));
   return sha256FromDigest(digest);
 }

@@ -1,6 +1,7 @@
 import { readFully } from "../../base/files.ts";
 import { type Compression, compressionOfMagic, MAGIC_BYTES } from "../../nix/compression.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import { files } from "../../runtime/current.ts";
 import type { NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
@@ -82,7 +83,7 @@ export class FileMeasure implements Disposable {
 
 /** Nix names a NAR in gzip like one without compression. */
 function sniffed(path: string): Compression {
-  using file = Deno.openSync(path);
+  using file = files.openSync(path);
   const bytes = new Uint8Array(MAGIC_BYTES);
   return compressionOfMagic(bytes.subarray(0, readFully(file, bytes)));
 }

@@ -3,6 +3,7 @@ import { Failure, type FailureKind, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { compressionOf, hashOf, type NarName, narName as plainName } from "../../nix/nar_name.ts";
+import { files } from "../../runtime/current.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Series } from "../../telemetry/metrics.ts";
@@ -17,7 +18,6 @@ import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { stageNar, type StageNarDeps } from "./stage_nar.ts";
 import { piecesOf, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
-import { freeBytesOf } from "../../base/free_bytes.ts";
 
 /** A store or a database that may answer the next time. */
 const UNAVAILABLE_KINDS: readonly FailureKind[] = ["unavailable", "away", "overloaded"];
@@ -198,7 +198,7 @@ async function checkFreeDisk({ folder, space, length = 0 }: DiskCheck): Promise<
   // A file above the limit never fits, and gets another refusal.
   if (length > limitBytes) return;
   // Where the free bytes are unknown, the write itself fails.
-  const freeBytes = await freeBytesOf(folder).catch(() => Infinity);
+  const { freeBytes } = await files.room(folder).catch(() => ({ freeBytes: Infinity }));
   if (length <= freeBytes) return;
   // Eviction makes room for the next try, where there is enough to evict.
   if (length <= freeBytes + usedBytes) space.diskFull();

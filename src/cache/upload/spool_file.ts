@@ -3,6 +3,8 @@ import type { Bytes } from "../../base/bytes.ts";
 import { removeIfPresent, writeFully } from "../../base/files.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { files } from "../../runtime/current.ts";
+import type { OpenFile } from "../../runtime/files.ts";
 import { FIRST_STEP_BYTES, GrowingReservation } from "../../space/growing_reservation.ts";
 import type { Space } from "../../space/space.ts";
 import { UploadRefused } from "./upload_outcome.ts";
@@ -22,7 +24,7 @@ export interface SpoolFileParts {
  */
 export class SpoolFile implements Disposable {
   readonly path: string;
-  readonly #file: Deno.FsFile;
+  readonly #file: OpenFile;
   readonly #space: SpoolFileParts["space"];
   readonly #reservation: GrowingReservation;
   readonly #hash = createHash("sha256");
@@ -37,7 +39,7 @@ export class SpoolFile implements Disposable {
     this.path = path;
     this.#space = space;
     this.#reservation = reservation;
-    this.#file = Deno.openSync(path, { write: true });
+    this.#file = files.openSync(path, { write: true });
   }
 
   /** Throws UploadRefused where its size does not fit. */
@@ -48,8 +50,8 @@ export class SpoolFile implements Disposable {
     using held = new DisposableStack();
     const reservation = held.use(new GrowingReservation(space, { firstBytes, limitBytes }));
     if (await reservation.grow(firstBytes) < firstBytes) throw noRoom();
-    const path = Deno.makeTempFileSync({ dir: folder, prefix: `${narName}.`, suffix: ".part" });
-    held.defer(() => Deno.removeSync(path));
+    const path = files.makeTempFileSync({ dir: folder, prefix: `${narName}.`, suffix: ".part" });
+    held.defer(() => files.removeSync(path));
     const file = new SpoolFile(path, space, reservation);
     held.move();
     return file;

@@ -3,7 +3,8 @@ import type { Bytes } from "../../base/bytes.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { streamFrom } from "../../base/stream_of.ts";
-import { clock } from "../../runtime/current.ts";
+import { clock, files } from "../../runtime/current.ts";
+import type { OpenFile } from "../../runtime/files.ts";
 import type { Decoding } from "./decoder_bytes.ts";
 import { type Claim, decoded } from "./decoders.ts";
 import type { NarMeasure, VerifyOrder } from "./nar_verifier.ts";
@@ -84,7 +85,7 @@ export async function measureBytes(
 }
 
 function growing(path: string, growth: Growth, failed: (error: unknown) => void) {
-  let file: Deno.FsFile | undefined;
+  let file: OpenFile | undefined;
   let position = 0;
   let cancelled = false;
   const close = () => {
@@ -94,7 +95,7 @@ function growing(path: string, growth: Growth, failed: (error: unknown) => void)
   return streamFrom<Bytes>({
     async next() {
       try {
-        file ??= Deno.openSync(path);
+        file ??= files.openSync(path);
         const there = Math.min(READ_BYTES, await growth.beyond(position));
         const bytes = new Uint8Array(there);
         const got = there === 0 ? 0 : file?.readSync(bytes) ?? 0;

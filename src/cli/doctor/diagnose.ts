@@ -4,11 +4,11 @@ import { storageFolder, storePlaces } from "../../app/folders.ts";
 import { isKeyShared, keyFileOf } from "../../app/key_files.ts";
 import { messageOf } from "../../base/failure.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
-import { type DiskRoom, diskRoomOf } from "../../base/free_bytes.ts";
+import type { DiskRoom } from "../../runtime/files.ts";
 import type { Settings } from "../../config/options.ts";
 import { parsePublicKey } from "../../nix/signature.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import { clock } from "../../runtime/current.ts";
+import { clock, files } from "../../runtime/current.ts";
 import { checkBucketOf } from "./bucket_check.ts";
 import { checkCertificateOf } from "./certificate_check.ts";
 import { checkClientHere } from "./check_client_here.ts";
@@ -89,7 +89,7 @@ function startFacts({ settings, target, paths }: DiagnosisOrder): SharedFacts & 
       isInUse: kind === "running",
     })
   );
-  const room = diskRoomOf(storageFolder(settings)).catch(() => undefined);
+  const room = files.room(storageFolder(settings)).catch(() => undefined);
   const probes = clock.within(database, SAMPLES_LIMIT_MS).then((state) =>
     probeUpstreams({
       settings,

@@ -1,6 +1,6 @@
-import type { DiskRoom } from "../../base/free_bytes.ts";
 import { size } from "../../config/kinds/size.ts";
 import { formatBytes } from "../../base/format_units.ts";
+import type { DiskRoom } from "../../runtime/files.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 
 /** Below this share of bytes or inodes a disk is nearly full. */

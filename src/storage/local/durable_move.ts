@@ -1,4 +1,4 @@
-import { dice } from "../../runtime/current.ts";
+import { dice, files } from "../../runtime/current.ts";
 
 /**
  * Moves a file. After a power cut either the whole file is at `to`, or nothing new. It syncs the
@@ -7,7 +7,7 @@ import { dice } from "../../runtime/current.ts";
 export async function moveDurably(from: string, to: string): Promise<void> {
   try {
     await sync(from);
-    await Deno.rename(from, to);
+    await files.rename(from, to);
   } catch (error) {
     if (!isOtherFileSystem(error)) throw error;
     await copyAcross(from, to);
@@ -19,18 +19,18 @@ export async function moveDurably(from: string, to: string): Promise<void> {
 async function copyAcross(from: string, to: string): Promise<void> {
   const near = `${to}.${dice.uuid()}.part`;
   try {
-    await Deno.copyFile(from, near);
+    await files.copyFile(from, near);
     await sync(near);
-    await Deno.rename(near, to);
+    await files.rename(near, to);
   } catch (error) {
-    await Deno.remove(near).catch(() => undefined);
+    await files.remove(near).catch(() => undefined);
     throw error;
   }
-  await Deno.remove(from);
+  await files.remove(from);
 }
 
 async function sync(path: string): Promise<void> {
-  using file = await Deno.open(path);
+  using file = await files.open(path);
   await file.sync();
 }
 

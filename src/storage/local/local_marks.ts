@@ -1,5 +1,5 @@
 import { Failure, reasonOf } from "../../base/failure.ts";
-import { dice } from "../../runtime/current.ts";
+import { dice, files } from "../../runtime/current.ts";
 import { formatMark, MARK_NAME, parseMark } from "../storage_mark.ts";
 import type { StorageMark, StorageMarks } from "../storage_mark.ts";
 import { moveDurably } from "./durable_move.ts";
@@ -16,7 +16,7 @@ export class LocalMarks implements StorageMarks {
 
   async read(): Promise<StorageMark | undefined> {
     try {
-      return parseMark(await Deno.readTextFile(this.#path));
+      return parseMark(await files.readTextFile(this.#path));
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
       if (error instanceof Failure) throw error;
@@ -29,11 +29,11 @@ export class LocalMarks implements StorageMarks {
     const written = await this.#write(mark);
     try {
       // Unlike a rename, a link never replaces a file.
-      await Deno.link(written, this.#path);
+      await files.link(written, this.#path);
     } catch (error) {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
     } finally {
-      await Deno.remove(written);
+      await files.remove(written);
     }
     return await this.read() ?? mark;
   }
@@ -44,10 +44,10 @@ export class LocalMarks implements StorageMarks {
 
   /** A file with the mark, under a name of its own. */
   async #write(mark: StorageMark): Promise<string> {
-    await Deno.mkdir(this.#folder, { recursive: true });
+    await files.mkdir(this.#folder, { recursive: true });
     const path = `${this.#path}.${dice.uuid()}`;
-    await Deno.writeTextFile(path, formatMark(mark), { createNew: true });
-    using file = await Deno.open(path);
+    await files.writeTextFile(path, formatMark(mark), { createNew: true });
+    using file = await files.open(path);
     await file.sync();
     return path;
   }

@@ -2,6 +2,7 @@ import { dirname } from "node:path";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { fileBytes } from "../../base/files.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
+import { files } from "../../runtime/current.ts";
 import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
 import { narPathOf, SHARD_LENGTH } from "./nar_path.ts";
@@ -19,7 +20,7 @@ export class LocalNarStore implements NarStore {
   async open(at: StoredName, { signal }: OpenOptions): Promise<StoredNar | undefined> {
     signal.throwIfAborted();
     try {
-      return new OpenNarFile(Deno.openSync(this.#pathOf(at)));
+      return new OpenNarFile(files.openSync(this.#pathOf(at)));
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;
       throw new Failure(
@@ -34,14 +35,14 @@ export class LocalNarStore implements NarStore {
   async put(at: StoredName, path: string): Promise<Seal> {
     const to = this.#pathOf(at);
     // Synchronous: folders and facts in memory take 1 to 3 µs, waiting for another thread 20 to 60.
-    Deno.mkdirSync(dirname(to), { recursive: true });
+    files.mkdirSync(dirname(to), { recursive: true });
     await moveDurably(path, to);
-    return sealOf(Deno.statSync(to));
+    return sealOf(files.statSync(to));
   }
 
   async remove(at: StoredName): Promise<boolean> {
     try {
-      await Deno.remove(this.#pathOf(at));
+      await files.remove(this.#pathOf(at));
       return true;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return false;
@@ -78,7 +79,7 @@ export class LocalNarStore implements NarStore {
 
 function namesIn(folder: string): readonly string[] {
   try {
-    return [...Deno.readDirSync(folder)].map(({ name }) => name);
+    return [...files.readDirSync(folder)].map(({ name }) => name);
   } catch (error) {
     if (isAbsent(error)) return [];
     throw error;

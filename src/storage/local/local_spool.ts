@@ -1,6 +1,7 @@
 import { messageOf } from "../../base/failure.ts";
 import { removeIfPresent } from "../../base/files.ts";
 import { isMemberId, type MemberId } from "../../base/member_id.ts";
+import { files } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
@@ -34,17 +35,17 @@ export class LocalSpool implements Spool, Disposable {
     this.#outage = new OutageLog(deps.log, OUTAGES.partialFiles);
     this.#removalOutage = new OutageLog(deps.log, OUTAGES.partialFileRemoval);
     this.path = `${base}/${deps.member}`;
-    Deno.mkdirSync(this.path);
+    files.mkdirSync(this.path);
   }
 
   /** Makes the folder again, if another process took this one for dead and removed it. */
   restore(): void {
-    Deno.mkdirSync(this.path, { recursive: true });
+    files.mkdirSync(this.path, { recursive: true });
   }
 
   others(): readonly MemberId[] {
     try {
-      const names = [...Deno.readDirSync(this.#base)].map(({ name }) => name);
+      const names = [...files.readDirSync(this.#base)].map(({ name }) => name);
       this.#outage.worked();
       return names.filter((name) => name !== this.#deps.member && isMemberId(name));
     } catch (error) {
@@ -73,7 +74,7 @@ export class LocalSpool implements Spool, Disposable {
         const path = `${this.#base}/${member}`;
         for (const name of receivedIn(path)) {
           this.#have(name, (own) => {
-            Deno.linkSync(`${path}/${name}`, own);
+            files.linkSync(`${path}/${name}`, own);
             this.#shared.set(own, `${path}/${name}`);
           });
         }
@@ -100,9 +101,9 @@ export class LocalSpool implements Spool, Disposable {
     const path = `${this.#base}/${member}`;
     try {
       for (const name of receivedIn(path)) {
-        this.#have(name, (own) => Deno.renameSync(`${path}/${name}`, own));
+        this.#have(name, (own) => files.renameSync(`${path}/${name}`, own));
       }
-      Deno.removeSync(path, { recursive: true });
+      files.removeSync(path, { recursive: true });
       log.info("folder of partial files removed", { path });
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) {
@@ -134,10 +135,10 @@ export class LocalSpool implements Spool, Disposable {
   [Symbol.dispose](): void {
     try {
       const received = receivedIn(this.path);
-      for (const { name } of received.length === 0 ? [] : Deno.readDirSync(this.path)) {
-        if (!received.includes(name)) Deno.removeSync(`${this.path}/${name}`, { recursive: true });
+      for (const { name } of received.length === 0 ? [] : files.readDirSync(this.path)) {
+        if (!received.includes(name)) files.removeSync(`${this.path}/${name}`, { recursive: true });
       }
-      if (received.length === 0) Deno.removeSync(this.path, { recursive: true });
+      if (received.length === 0) files.removeSync(this.path, { recursive: true });
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return;
       const facts = { path: this.path, error: messageOf(error) };
@@ -148,6 +149,6 @@ export class LocalSpool implements Spool, Disposable {
 
 /** Throws NotFound where the folder is gone. */
 function receivedIn(folder: string): readonly string[] {
-  return [...Deno.readDirSync(folder)].map(({ name }) => name)
+  return [...files.readDirSync(folder)].map(({ name }) => name)
     .filter((name) => name.endsWith(RECEIVED_SUFFIX));
 }

@@ -3,6 +3,7 @@ import { type BufferLender, DirectStream } from "../../base/direct_stream.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/files.ts";
 import type { Seal } from "../../nix/stored_name.ts";
+import type { OpenFile } from "../../runtime/files.ts";
 import type { ReadOptions, StoredNar } from "../nar_store.ts";
 import { sealOf } from "./seal_of.ts";
 
@@ -13,11 +14,11 @@ const READ_BYTES = 256 * 1024;
 export class OpenNarFile implements StoredNar {
   readonly fileSize: number;
   readonly seal: Seal;
-  readonly #file: Deno.FsFile;
+  readonly #file: OpenFile;
   #open = true;
   #signal: AbortSignal | undefined;
 
-  constructor(file: Deno.FsFile) {
+  constructor(file: OpenFile) {
     this.#file = file;
     const info = file.statSync();
     this.fileSize = info.size;

@@ -32,7 +32,7 @@ Deno.test("layers: imports go down, and from main.ts to src/cli alone", () => {
   }
 });
 
-Deno.test("layers: time, chance, network and threads come from src/runtime", () => {
+Deno.test("layers: time, chance, network, files and threads come from src/runtime", () => {
   const ambient = [
     "performance.now();",
     "const now = Date.now;",
@@ -41,6 +41,7 @@ Deno.test("layers: time, chance, network and threads come from src/runtime", () 
     "const id = crypto.randomUUID();",
     "AbortSignal.timeout(1);",
     "fetch(url);",
+    "Deno.openSync(path);",
     "Deno.connect(place);",
     'new Worker("a.ts");',
     'import { setTimeout as delay } from "node:timers/promises";',

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { playRuntime } from "../../../src/runtime/current.ts";
+import type { Files } from "../../../src/runtime/files.ts";
+import { SYSTEM_FILES } from "../../../src/runtime/system_files.ts";
 import { moveDurably } from "../../../src/storage/local/durable_move.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
@@ -12,7 +15,7 @@ for (const [way, isAcross] of Object.entries(WAYS)) {
     Deno.writeTextFileSync(from, "the bytes");
     const steps: string[] = [];
     {
-      using _watch = new WatchedFiles(isAcross, (what, path) => {
+      using _watch = watchFiles(isAcross, (what, path) => {
         const isNamed = namesIn(store).includes("nar");
         steps.push(
           `${what} ${path === store ? "folder" : "file"}, ${isNamed ? "named" : "no name"}`,
@@ -34,37 +37,35 @@ function namesIn(folder: string): readonly string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name);
 }
 
-/** Tells each sync and each rename, until disposed of. */
-class WatchedFiles implements Disposable {
-  readonly #real = { open: Deno.open, rename: Deno.rename };
-
-  /** `isAcross`: the first rename would leave its file system. */
-  constructor(isAcross: boolean, told: (what: "sync" | "rename", path: string) => void) {
-    const { open, rename } = this.#real;
-    let refuses = isAcross;
-    Object.assign(Deno, {
-      open: async (path: string, options?: Deno.OpenOptions) => {
-        const file = await open(path, options);
-        const sync = file.sync.bind(file);
-        return Object.assign(file, {
-          sync: async () => {
-            told("sync", path);
-            await sync();
-          },
-        });
-      },
-      rename: async (from: string, to: string) => {
-        if (refuses) {
-          refuses = false;
-          throw Object.assign(new Error("another file system"), { code: "EXDEV" });
-        }
-        told("rename", from);
-        await rename(from, to);
-      },
-    });
-  }
-
-  [Symbol.dispose](): void {
-    Object.assign(Deno, this.#real);
-  }
+/**
+ * Tells each sync and each rename, until disposed of. `isAcross`: the first rename would leave its
+ * file system.
+ */
+function watchFiles(
+  isAcross: boolean,
+  told: (what: "sync" | "rename", path: string) => void,
+): Disposable {
+  let refuses = isAcross;
+  const files: Files = {
+    ...SYSTEM_FILES,
+    async open(path, options) {
+      const file = await SYSTEM_FILES.open(path, options);
+      const sync = file.sync.bind(file);
+      return Object.assign(file, {
+        sync: async () => {
+          told("sync", path);
+          await sync();
+        },
+      });
+    },
+    async rename(from, to) {
+      if (refuses) {
+        refuses = false;
+        throw Object.assign(new Error("another file system"), { code: "EXDEV" });
+      }
+      told("rename", from);
+      await SYSTEM_FILES.rename(from, to);
+    },
+  };
+  return playRuntime({ files });
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { DiskRoom } from "../../../../src/base/free_bytes.ts";
+import type { DiskRoom } from "../../../../src/runtime/files.ts";
 import { checkDisk, checkLimit } from "../../../../src/cli/doctor/disk_check.ts";
 
 const GIB = 1 << 30;
