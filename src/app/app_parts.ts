@@ -33,6 +33,8 @@ export interface StoreParts {
   readonly nars: NarStore;
   /** Counts pinned closures in a Worker; default: on this thread. */
   readonly closures?: ClosureLister;
+  /** Another number after each change of rows and pins; default: for each call. */
+  readonly generation?: () => number;
   readonly spool: SpoolFolder;
   /** How another server sends a stored file itself. */
   readonly handOver?: HandOver | undefined;

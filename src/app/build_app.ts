@@ -29,6 +29,7 @@ import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { PinnedClosures } from "../pins/pinned_closures.ts";
+import { PinReads } from "../pins/pin_reads.ts";
 import { Pins } from "../pins/pins.ts";
 import { clock } from "../runtime/current.ts";
 import { ActiveReads } from "../space/active_reads.ts";
@@ -37,7 +38,7 @@ import { gcEvents } from "../space/gc_events.ts";
 import type { Space } from "../space/space.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
-import type { AppParts } from "./app_parts.ts";
+import type { AppParts, StoreParts } from "./app_parts.ts";
 import { buildDocuments } from "./build_documents.ts";
 import { buildHistory } from "./build_history.ts";
 import { buildNars } from "./build_nars.ts";
@@ -93,13 +94,13 @@ export function buildApp(given: AppParts): App {
   const cache = buildCache(parts, { names, paths }, resources);
   const { narinfos, nars, members, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
-  const closures = resources.use(stores.closures ?? new PinnedClosures(stores));
+  const pinReads = resources.use(pinReadsOf(stores));
   const history = buildHistory(parts, cache);
   const disk = { freeBytes: undefined as number | undefined };
   let ready = true;
   const { inFlight } = cache;
   const transfers = { inFlight, downloads, reads, uploads: uploads.inFlight };
-  const shown = { upstreams: cache, transfers, storage: { space, disk, closures }, history };
+  const shown = { upstreams: cache, transfers, storage: { space, disk, pins: pinReads }, history };
   const known = { names, negative: cache.negative, record: paths };
   const page = buildPage(parts, { ...shown, paths: known, isDraining: () => !ready });
   const pinsChanged = () => {
@@ -116,7 +117,8 @@ export function buildApp(given: AppParts): App {
     narRoute({ nars, members, names, metrics, handOver: stores.handOver, ...remover.nars }),
     pinRoute(pins, names),
     ...operatingRoutes(pins, space),
-    pinnedClosuresRoute(closures),
+    pinsRoute(pinReads),
+    pinnedClosuresRoute(pinReads),
     ...page.routes,
     ...documentRoutes(cache.documents),
     ...uploads.routes,
@@ -131,6 +133,8 @@ export function buildApp(given: AppParts): App {
       ready = false;
       prefetch?.stop();
       downloads.stopping();
+      pinReads[Symbol.dispose]();
+      page.stopping();
       void page.reportToMembers();
     },
     reportToMembers: () => page.reportToMembers(),
@@ -179,10 +183,20 @@ function withNames(parts: AppParts): NameParts & { parts: AppParts } {
   };
 }
 
+/** Without a count of the changes, nothing is shared beyond a moment. */
+function pinReadsOf({ metadata, closures, generation }: StoreParts): PinReads {
+  let calls = 0;
+  return new PinReads({
+    metadata,
+    closures: closures ?? new PinnedClosures({ metadata }),
+    generation: generation ?? (() => ++calls),
+  });
+}
+
 /** Pins and evictions, for programs and for the page. */
 function operatingRoutes(pins: Pins, space: Space): readonly Route[] {
   const gc = (order: GcOrder) => gcEvents(space, order);
-  return [pinsRoute(pins), gcRoute({ gc }), ...pageActionRoutes({ pins, gc })];
+  return [gcRoute({ gc }), ...pageActionRoutes({ pins, gc })];
 }
 
 function buildCache(

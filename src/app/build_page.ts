@@ -1,4 +1,3 @@
-import pLimit from "p-limit";
 import denoJson from "../../deno.json" with { type: "json" };
 import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import type { Downloads } from "../cache/download/downloads.ts";
@@ -10,7 +9,7 @@ import type { Page, PageSource } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";
 import { pageRoute } from "../http/routes/page.ts";
 import { explainRoute } from "../http/routes/explain.ts";
-import { searchPackages } from "../http/routes/search_packages.ts";
+import { Searches } from "../http/routes/searches.ts";
 import { statsRoute } from "../http/routes/stats.ts";
 import { type MemberFigureSources, MemberGatherer } from "../http/stats/gather_member.ts";
 import { MemberReports } from "../http/stats/member_reports.ts";
@@ -21,7 +20,7 @@ import type { Space } from "../space/space.ts";
 import type { NameFinder } from "../metadata/name_finder.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
-import type { ClosureLister } from "../pins/pinned_closures.ts";
+import type { PinReads } from "../pins/pin_reads.ts";
 import type { LastAnswers } from "../upstream/last_answers.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
@@ -39,7 +38,7 @@ export interface PageSubjects {
   readonly storage: {
     readonly space: Pick<Space, "budget">;
     readonly disk: { readonly freeBytes: number | undefined };
-    readonly closures: ClosureLister;
+    readonly pins: PinReads;
   };
   readonly paths: {
     readonly names: StorePathNames;
@@ -55,6 +54,8 @@ export interface PageParts extends AsyncDisposable {
   readonly routes: readonly Route[];
   /** Call this after each pin and unpin. */
   pinsChanged(): void;
+  /** Ends the searches that run, and refuses all others. */
+  stopping(): void;
   /** Exchanges reports with the other members. Never rejects. */
   reportToMembers(): Promise<void>;
 }
@@ -64,9 +65,9 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { nowMs, stores: { metadata }, telemetry: { log, metrics, problems } } = parts;
   const { identity: { secretKey, usesTls }, upstream: { trustedKeys } } = parts;
   const { upstreams, history, isDraining, paths: { names: known, negative, record } } = subjects;
-  const { space: { budget }, disk, closures } = subjects.storage;
+  const { space: { budget }, disk, pins: pinReads } = subjects.storage;
   const { inFlight, uploads, downloads, reads } = subjects.transfers;
-  const pins = new PinWatch({ metadata, nowMs, log, closures });
+  const pins = new PinWatch({ metadata, nowMs, log, closures: pinReads });
   const publicKey = secretKey?.publicKey.text;
   const shared = {
     process: {
@@ -90,25 +91,25 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = loadedPage();
-  const explainer = new Explainer({ metadata, negative, record, log });
-  // One at a time: a rare name takes a look at every narinfo.
-  const oneSearch = pLimit(1);
+  const explainer = new Explainer({ metadata, pins: pinReads, negative, record, log });
   const names: NameFinder = {
-    async findNamed(text, countMax) {
-      const stored = await oneSearch(() => metadata.findNamed(text, countMax));
+    async findNamed(text, countMax, signal) {
+      const stored = await metadata.findNamed(text, countMax, signal);
       return stored.length > 0 ? stored : record.findNamed(text, countMax);
     },
   };
-  const search = (query: string) => searchPackages({ explainer, names }, query);
+  const searches = new Searches({ explainer, names });
   return {
     routes: [
       statsRoute(stats),
-      explainRoute({ explainer, search }),
-      pageRoute({ page, stats, search, publicKeys, usesTls }),
+      explainRoute({ searches }),
+      pageRoute({ page, stats, searches, publicKeys, usesTls }),
     ],
     pinsChanged: () => pins.changed(),
+    stopping: () => searches[Symbol.dispose](),
     reportToMembers: async () => await members?.exchange(),
     async [Symbol.asyncDispose]() {
+      searches[Symbol.dispose]();
       await members?.[Symbol.asyncDispose]();
       await pins[Symbol.asyncDispose]();
     },

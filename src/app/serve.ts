@@ -71,6 +71,7 @@ export async function serve(settings: Settings): Promise<number> {
         metadata,
         nars,
         ...closuresIn(places, metadata),
+        generation: () => metadata.generation,
         ...{ spool, leases },
         handOver: handOverOf(settings, stores),
         space: spaceParts(settings, stores),

@@ -15,6 +15,8 @@ const MEANING = {
   /** The database does not answer. The log has said so, once for all requests. */
   "away": { status: 404, level: "debug" },
   "overloaded": { status: 503, level: "warn" },
+  /** Too many ask for expensive work. The client may ask again in a moment. */
+  "busy": { status: 503, level: "info" },
   "broken": { status: 500, level: "error" },
 } as const;
 

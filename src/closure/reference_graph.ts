@@ -1,4 +1,5 @@
 import { Failure } from "../base/failure.ts";
+import { ownText } from "../base/own_text.ts";
 import type { GraphFinder } from "../metadata/graph_finder.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
@@ -18,6 +19,8 @@ export const NO_NAR = -1;
  * order of discovery; so is a NAR file.
  */
 export interface ReferenceGraph {
+  /** The index of each store path. */
+  readonly places: ReadonlyMap<StorePathHash, number>;
   readonly roots: readonly number[];
   /** References of store path `n`: `references` from `starts[n]` up to `starts[n + 1]`. */
   readonly starts: readonly number[];
@@ -34,12 +37,17 @@ export interface GraphLimits {
   readonly untilMs: number;
 }
 
+export interface GraphReading {
+  readonly slice: TimeSlice;
+  readonly limits: GraphLimits;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Reads every store path that the roots reach, each once. Throws "overloaded" beyond a limit. */
 export async function readReferenceGraph(
   metadata: GraphMetadata,
   roots: readonly StorePathHash[],
-  slice: TimeSlice,
-  limits: GraphLimits,
+  { slice, limits, signal }: GraphReading,
 ): Promise<ReferenceGraph> {
   const paths = new Places<StorePathHash>();
   const nars = new Places<NarName>();
@@ -51,7 +59,7 @@ export async function readReferenceGraph(
 
   while (narOf.length < paths.all.length) {
     const level = paths.all.slice(narOf.length, narOf.length + PATHS_AT_ONCE);
-    const rows = await metadata.graphRows(level);
+    const rows = await metadata.graphRows(level, signal);
     const found = new Map(rows.map((row) => [row.storePathHash, row]));
     for (const storePathHash of level) {
       const { narName, keptBytes, references: more = [] } = found.get(storePathHash) ?? {};
@@ -65,19 +73,21 @@ export async function readReferenceGraph(
     }
   }
   starts.push(references.length);
-  return { roots: rootPlaces, starts, references, narOf, narBytes };
+  return { places: paths.places, roots: rootPlaces, starts, references, narOf, narBytes };
 }
 
 /** Keys in the order of their first use, and the place of each. */
-class Places<Key> {
+class Places<Key extends string> {
   readonly all: Key[] = [];
-  readonly #places = new Map<Key, number>();
+  readonly places = new Map<Key, number>();
 
   of(key: Key): number {
-    const known = this.#places.get(key);
+    const known = this.places.get(key);
     if (known !== undefined) return known;
-    this.#places.set(key, this.all.length);
-    return this.all.push(key) - 1;
+    // Cut from the text of all references of a row.
+    const own = ownText(key);
+    this.places.set(own, this.all.length);
+    return this.all.push(own) - 1;
   }
 }
 

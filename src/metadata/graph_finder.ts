@@ -11,13 +11,20 @@ export interface GraphRow {
   readonly references: readonly StorePathHash[];
 }
 
-/** Reads many store paths at once: one query where the database is elsewhere. */
+/**
+ * Reads many store paths at once: one query where the database is elsewhere. Throws the reason of a
+ * signal that fires.
+ */
 export interface GraphFinder {
   /** The rows of those paths that are stored, in any order. */
-  graphRows(storePathHashes: readonly StorePathHash[]): Promise<readonly GraphRow[]>;
+  graphRows(
+    storePathHashes: readonly StorePathHash[],
+    signal?: AbortSignal,
+  ): Promise<readonly GraphRow[]>;
   /** The texts of those narinfos that are stored. */
   narinfoBodies(
     storePathHashes: readonly StorePathHash[],
+    signal?: AbortSignal,
   ): Promise<ReadonlyMap<StorePathHash, string>>;
 }
 

@@ -69,6 +69,11 @@ export class HotMetadataStore implements MetadataStore {
     this.#late = new LateWrites({ inner, landed: (changes) => this.#forget(changes), log });
   }
 
+  /** Another number after each change of narinfos, NARs and pins that this process knows of. */
+  get generation(): number {
+    return this.#epoch;
+  }
+
   async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
     const hot = this.#narinfos.get(storePathHash);
     if (hot !== undefined) return hot;
@@ -133,16 +138,23 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.pathTimes(storePathHash);
   }
 
-  graphRows(storePathHashes: readonly StorePathHash[]): Promise<readonly GraphRow[]> {
-    return this.#inner.graphRows(storePathHashes);
+  graphRows(
+    storePathHashes: readonly StorePathHash[],
+    signal?: AbortSignal,
+  ): Promise<readonly GraphRow[]> {
+    return this.#inner.graphRows(storePathHashes, signal);
   }
 
-  narinfoBodies(storePathHashes: readonly StorePathHash[]) {
-    return this.#inner.narinfoBodies(storePathHashes);
+  narinfoBodies(storePathHashes: readonly StorePathHash[], signal?: AbortSignal) {
+    return this.#inner.narinfoBodies(storePathHashes, signal);
   }
 
-  findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
-    return this.#inner.findNamed(text, countMax);
+  findNamed(
+    text: string,
+    countMax: number,
+    signal?: AbortSignal,
+  ): Promise<readonly NamedPath[]> {
+    return this.#inner.findNamed(text, countMax, signal);
   }
 
   findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {
@@ -324,6 +336,9 @@ export class HotMetadataStore implements MetadataStore {
         case "nar-kept":
           this.#dropNar(narNameOf(change.file.at));
           break;
+        case "put-pin":
+        case "remove-pin":
+          break;
         case "nar-sealed":
         case "nar-marked":
           this.#dropNar(narNameOf(change.at));
@@ -337,8 +352,6 @@ export class HotMetadataStore implements MetadataStore {
         case "nar-gone":
         case "touch-narinfo":
         case "touch-nar":
-        case "put-pin":
-        case "remove-pin":
         case "put-document":
         case "check-document":
         case "touch-document":

@@ -11,7 +11,8 @@ export interface NamedPath {
 export interface NameFinder {
   /**
    * Store paths whose name contains `text`, in any case of ASCII letters. The path that the
-   * database met last comes first. A rare name takes a look at every narinfo.
+   * database met last comes first. A rare name takes a look at every narinfo, in steps. Throws the
+   * reason of a signal that fires.
    */
-  findNamed(text: string, countMax: number): Promise<readonly NamedPath[]>;
+  findNamed(text: string, countMax: number, signal?: AbortSignal): Promise<readonly NamedPath[]>;
 }

@@ -1,10 +1,10 @@
-import { messageOf } from "../base/failure.ts";
+import { Failure, messageOf } from "../base/failure.ts";
 import type { ClosureSize } from "../closure/closure_sizes.ts";
 import type { NarinfoFinder, PinFinder, PinRoot } from "../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { ClosureLister } from "./pinned_closures.ts";
+import type { PinReads } from "./pin_reads.ts";
 
 /** Further roots are counted, but not listed. */
 const ROOTS_MAX = 100;
@@ -15,6 +15,9 @@ const ROOTS_FOR_MS = 30_000;
 /** Pause between two counts, and its factor over the last count's time: at most 5 % of the time. */
 const COUNT_PAUSE_MIN_MS = 10_000;
 const COUNT_PAUSE_FACTOR = 20;
+
+/** The page's own counts, among those of clients. */
+const ITSELF = "the page";
 
 /** A pin root, with its closure's size once counted. */
 export interface WatchedRoot {
@@ -34,7 +37,7 @@ export interface WatchedPins {
 
 export interface PinWatchDeps {
   readonly metadata: PinFinder & NarinfoFinder;
-  readonly closures: Pick<ClosureLister, "list">;
+  readonly closures: Pick<PinReads, "closures">;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
@@ -56,7 +59,7 @@ export class PinWatch implements AsyncDisposable {
   #countedAtMs: number | undefined;
   #counting: Promise<void> | undefined;
   #countAgainAtMs = -Infinity;
-  #stopped = false;
+  readonly #stop = new AbortController();
 
   constructor(deps: PinWatchDeps) {
     this.#deps = deps;
@@ -74,7 +77,9 @@ export class PinWatch implements AsyncDisposable {
       this.#rootsStaleAtMs = nowMs + ROOTS_FOR_MS;
       this.#roots = this.#read();
     }
-    if (nowMs >= this.#countAgainAtMs && !this.#stopped) this.#counting ??= this.#count();
+    if (nowMs >= this.#countAgainAtMs && !this.#stop.signal.aborted) {
+      this.#counting ??= this.#count();
+    }
     try {
       const { count, newest } = await this.#roots;
       const roots = newest.map((root) => ({ ...root, size: this.#sizes.get(root.root) }));
@@ -86,9 +91,9 @@ export class PinWatch implements AsyncDisposable {
     }
   }
 
-  /** Resolves when no count runs. The owner of the closures stops a running one. */
+  /** Ends a running count. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopped = true;
+    this.#stop.abort();
     await this.#counting;
   }
 
@@ -114,7 +119,7 @@ export class PinWatch implements AsyncDisposable {
     const { closures, nowMs, log } = this.#deps;
     const startedAtMs = nowMs();
     try {
-      const counted = await closures.list();
+      const counted = await closures.closures({ client: ITSELF, signal: this.#stop.signal });
       this.#sizes = new Map(
         counted.map(({ root, stored, missing, bytes }) =>
           [root, { stored, missing, bytes }] as const
@@ -122,7 +127,10 @@ export class PinWatch implements AsyncDisposable {
       );
       this.#countedAtMs = nowMs();
     } catch (error) {
-      if (!this.#stopped) log.warn("counting pinned closures failed", { error: messageOf(error) });
+      const isExpected = error instanceof Failure && error.kind === "busy";
+      if (!isExpected && !this.#stop.signal.aborted) {
+        log.warn("counting pinned closures failed", { error: messageOf(error) });
+      }
     } finally {
       const tookMs = nowMs() - startedAtMs;
       const pauseMs = Math.max(COUNT_PAUSE_MIN_MS, COUNT_PAUSE_FACTOR * tookMs);

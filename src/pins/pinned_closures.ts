@@ -1,4 +1,3 @@
-import { SingleFlight } from "../base/single_flight.ts";
 import { type ClosureSize, closureSizes } from "../closure/closure_sizes.ts";
 import { readReferenceGraph } from "../closure/reference_graph.ts";
 import type { GraphFinder } from "../metadata/graph_finder.ts";
@@ -26,10 +25,13 @@ const REFERENCES_MAX = 8_000_000;
 /** An operator waits for the answer. 100,000 paths take one or two seconds. */
 const LIMIT_MS = 60_000;
 
-/** Counts the closures of the pins. */
-export interface ClosureLister extends Disposable {
-  /** Closures in the order of pinning. Throws "overloaded" if they exceed a limit. */
-  list(): Promise<readonly PinnedClosure[]>;
+/** Counts the closures of the pins. Each call is a count of its own. */
+export interface ClosureLister {
+  /**
+   * Closures in the order of pinning. Throws "overloaded" if they exceed a limit, and soon after the
+   * signal fires.
+   */
+  list(signal?: AbortSignal): Promise<readonly PinnedClosure[]>;
 }
 
 export interface PinnedClosuresDeps {
@@ -39,32 +41,22 @@ export interface PinnedClosuresDeps {
 /** Counts them on the calling thread, in slices between requests. */
 export class PinnedClosures implements ClosureLister {
   readonly #metadata: PinnedClosuresDeps["metadata"];
-  readonly #stop = new AbortController();
-  readonly #flights = new SingleFlight<"list", readonly PinnedClosure[]>();
 
   constructor({ metadata }: PinnedClosuresDeps) {
     this.#metadata = metadata;
   }
 
-  list(): Promise<readonly PinnedClosure[]> {
-    // One count at a time, so that all requests together are bounded.
-    return this.#flights.run("list", () => this.#count()).value;
-  }
-
-  /** Ends a running count at its next slice. */
-  [Symbol.dispose](): void {
-    this.#stop.abort();
-  }
-
-  async #count(): Promise<readonly PinnedClosure[]> {
+  async list(signal?: AbortSignal): Promise<readonly PinnedClosure[]> {
+    signal?.throwIfAborted();
     const untilMs = clock.nowMs() + LIMIT_MS;
-    const slice = clock.slice(this.#stop.signal);
+    const slice = clock.slice(signal);
     const pins = await this.#metadata.pins();
     const roots = pins.map(({ storePathHash }) => storePathHash);
     const limits = { pathsMax: PATHS_MAX, referencesMax: REFERENCES_MAX, untilMs };
-    const graph = await readReferenceGraph(this.#metadata, roots, slice, limits);
+    const reading = { slice, limits, signal };
+    const graph = await readReferenceGraph(this.#metadata, roots, reading);
     const sizes = await closureSizes(graph, slice);
-    const bodies = await this.#metadata.narinfoBodies(roots);
+    const bodies = await this.#metadata.narinfoBodies(roots, signal);
     const closures: PinnedClosure[] = [];
     for (const [index, { storePathHash, pinnedAtMs }] of pins.entries()) {
       closures.push({

@@ -48,9 +48,4 @@ export class Pins {
     await metadata.apply([{ kind: "remove-pin", storePathHash }]);
     changed();
   }
-
-  /** Hashes of the pin roots in the order of pinning. */
-  async list(): Promise<readonly StorePathHash[]> {
-    return (await this.#deps.metadata.pins()).map(({ storePathHash }) => storePathHash);
-  }
 }

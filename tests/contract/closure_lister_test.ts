@@ -64,7 +64,7 @@ async function inWorker(): Promise<ClosuresScene & AsyncDisposable> {
   const databasePath = `${opened.use(tempFolder()).path}/db.sqlite`;
   const metadata = opened.use(new SqliteMetadataStore(await openDatabase(databasePath)));
   return {
-    lister: opened.use(new WorkerClosures({ metadata, databasePath })),
+    lister: new WorkerClosures({ metadata, databasePath }),
     metadata,
     // This thread has it open; the Worker finds no file of that name.
     spoil: () => Deno.renameSync(databasePath, `${databasePath}.away`),

@@ -42,6 +42,14 @@ export const nameFinderClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await foundBy(store, "new", 9), []);
   },
 
+  "findNamed() and graphRows() end with the signal of their client": async (store) => {
+    await store.apply([named(a, "one")]);
+    const gone = AbortSignal.abort(new Error("gone"));
+    await assert.rejects(store.findNamed("one", 9, gone), /gone/);
+    await assert.rejects(store.graphRows([a], gone), /gone/);
+    await assert.rejects(store.narinfoBodies([a], gone), /gone/);
+  },
+
   "findNamed() finds the oldest of six hundred, too": async (store) => {
     const others = Array.from({ length: 599 }, (_, at) => named(hash(`${at}`), `other-${at}`));
     await store.apply([named(a, "needle-1.0"), ...others]);

@@ -36,7 +36,8 @@ checkProperty(
     await metadata.apply(changesOf(graph));
 
     const slice = clock.slice();
-    const read = await readReferenceGraph(metadata, roots.map(hashOfNode), slice, NO_LIMITS);
+    const reading = { slice, limits: NO_LIMITS };
+    const read = await readReferenceGraph(metadata, roots.map(hashOfNode), reading);
     const sizes = await closureSizes(read, slice);
 
     assert.deepEqual(sizes, roots.map((root) => plainSize(graph, root)));

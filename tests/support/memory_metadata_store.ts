@@ -109,7 +109,11 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     };
   }
 
-  async graphRows(storePathHashes: readonly StorePathHash[]): Promise<readonly GraphRow[]> {
+  async graphRows(
+    storePathHashes: readonly StorePathHash[],
+    signal?: AbortSignal,
+  ): Promise<readonly GraphRow[]> {
+    signal?.throwIfAborted();
     const { narinfos, nars, references } = this.#open();
     return storePathHashes.flatMap((storePathHash) => {
       const narName = narinfos.get(storePathHash)?.narName;
@@ -120,12 +124,18 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     });
   }
 
-  async narinfoBodies(storePathHashes: readonly StorePathHash[]) {
+  async narinfoBodies(storePathHashes: readonly StorePathHash[], signal?: AbortSignal) {
+    signal?.throwIfAborted();
     const rows = storePathHashes.flatMap((hash) => this.#open().narinfos.get(hash) ?? []);
     return new Map(rows.map(({ storePathHash, body }) => [storePathHash, body]));
   }
 
-  async findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
+  async findNamed(
+    text: string,
+    countMax: number,
+    signal?: AbortSignal,
+  ): Promise<readonly NamedPath[]> {
+    signal?.throwIfAborted();
     const rows = [...this.#open().narinfos.values()].reverse();
     return rows.map(({ storePathHash, body }) => ({
       storePathHash,

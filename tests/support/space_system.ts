@@ -164,7 +164,8 @@ export class SpaceSystem implements AsyncDisposable {
     const stored = rows.map(({ hash, used_at_ms }) => (
       [this.world.numberOf(hash as StorePathHash), Number(used_at_ms)] as const
     ));
-    const pins = (await this.running.pins.list()).map((hash) => this.world.numberOf(hash));
+    const pinned = await database.rows("SELECT hash FROM pin_root ORDER BY id");
+    const pins = pinned.map(({ hash }) => this.world.numberOf(hash as StorePathHash));
     return {
       stored: new Map(stored),
       pins,

@@ -13,8 +13,7 @@ scope.onmessage = ({ data: { id, databasePath } }) => void count(id, databasePat
 async function count(id: number, databasePath: string): Promise<void> {
   try {
     await using metadata = new SqliteMetadataStore(openForReading(databasePath));
-    using closures = new PinnedClosures({ metadata });
-    scope.postMessage({ id, closures: await closures.list() });
+    scope.postMessage({ id, closures: await new PinnedClosures({ metadata }).list() });
   } catch (error) {
     const isOverloaded = error instanceof Failure && error.kind === "overloaded";
     scope.postMessage({ id, error: messageOf(error), isOverloaded });

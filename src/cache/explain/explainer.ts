@@ -1,10 +1,8 @@
-import { messageOf } from "../../base/failure.ts";
-import { rootsReaching } from "../../closure/roots_reaching.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
 import type { ColdEntry } from "../../metadata/space_keeper.ts";
 import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { PathRecord, RecordedNar, UpstreamAnswer } from "../nar/path_record.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
@@ -14,20 +12,35 @@ import { reasonsOf } from "./reasons.ts";
 /** The entries that eviction takes next, read once for each explanation. */
 const COLDEST_MAX = 1_000;
 
-/** Maximum graph of all pins' closures: a larger one takes too long for an answer. */
-const GRAPH = { pathsMax: 200_000, referencesMax: 3_000_000 };
-const GRAPH_LIMIT_MS = 5_000;
+/** Further pins that reach a path are counted alone. */
+const PINS_MAX = 100;
 
 const SIGNATURE_REGEXP = /^Sig: ([^:\n]{1,200}):/gm;
 
 export interface ExplainerDeps {
   readonly metadata: Pick<
     MetadataStore,
-    "findNarinfo" | "findNar" | "sourcesOf" | "graphRows" | "pins" | "coldest" | "pathTimes"
+    "findNarinfo" | "findNar" | "sourcesOf" | "coldest" | "pathTimes"
   >;
+  readonly pins: PinsOfPath;
   readonly negative: Pick<NegativeCache, "has">;
   readonly record: Pick<PathRecord, "of" | "ofNar">;
   readonly log: Pick<Logger, "debug">;
+}
+
+/** The pinned roots whose closures contain a path. */
+export interface PinsOfPath {
+  /** Throws "overloaded" if the closures are too large to look at. */
+  rootsReaching(
+    target: StorePathHash,
+    signal: AbortSignal,
+  ): Promise<readonly StorePathHash[]>;
+}
+
+export interface ExplainOptions {
+  /** Name of the path, as requested. */
+  readonly name?: string | undefined;
+  readonly signal: AbortSignal;
 }
 
 /** Explains why a request for a store path is a hit or a miss. */
@@ -38,8 +51,11 @@ export class Explainer {
     this.#deps = deps;
   }
 
-  /** `givenName`: of the path, as requested. */
-  async explain(storePathHash: StorePathHash, givenName?: string): Promise<Explanation> {
+  /** Expensive: the caller lets such calls take turns. */
+  async explain(
+    storePathHash: StorePathHash,
+    { name: givenName, signal }: ExplainOptions,
+  ): Promise<Explanation> {
     const { metadata, negative, record } = this.#deps;
     const row = await metadata.findNarinfo(storePathHash);
     const nar = row && await metadata.findNar(row.narName);
@@ -72,28 +88,35 @@ export class Explainer {
       answers: recorded.answers.map(explainedAnswer),
       used_at: iso(times.usedAtMs),
       evicted_at: iso(times.evictedAtMs),
-      pins: await this.#pinsReaching(storePathHash),
+      ...await this.#pinsReaching(storePathHash, signal),
       eviction_rank: await this.#evictionRank(storePathHash, nar),
     };
     return { ...facts, reasons: reasonsOf(facts) };
   }
 
   /** `null`: the closures are too large to look at. */
-  async #pinsReaching(target: StorePathHash): Promise<readonly PinReaching[] | null> {
-    const { metadata, log } = this.#deps;
+  async #pinsReaching(
+    target: StorePathHash,
+    signal: AbortSignal,
+  ): Promise<{ pins: readonly PinReaching[] | null; pin_count: number | null }> {
+    const { metadata, pins, log } = this.#deps;
+    let found: readonly StorePathHash[];
     try {
-      const roots = (await metadata.pins()).map(({ storePathHash }) => storePathHash);
-      const limits = { ...GRAPH, untilMs: clock.nowMs() + GRAPH_LIMIT_MS };
-      const query = { roots, target };
-      const found = await rootsReaching(metadata, query, { slice: clock.slice(), limits });
-      return await Promise.all(found.map(async (root) => {
+      found = await pins.rootsReaching(target, signal);
+    } catch (error) {
+      if (!(error instanceof Failure) || error.kind !== "overloaded") throw error;
+      log.debug("pins of a path unknown", { error: messageOf(error) });
+      return { pins: null, pin_count: null };
+    }
+    // Its own pin first: the page shows how to remove it.
+    const first = found.toSorted((one, other) => Number(other === target) - Number(one === target));
+    const named = await Promise.all(
+      first.slice(0, PINS_MAX).map(async (root) => {
         const row = await metadata.findNarinfo(root);
         return { root, name: (row && nameInNarinfo(row.body)) ?? null };
-      }));
-    } catch (error) {
-      log.debug("pins of a path unknown", { error: messageOf(error) });
-      return null;
-    }
+      }),
+    );
+    return { pins: named, pin_count: found.length };
   }
 
   async #evictionRank(

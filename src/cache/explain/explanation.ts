@@ -32,8 +32,10 @@ export interface Explanation {
   readonly used_at: string | null;
   /** Time of the eviction, if it is among the newest 10,000. */
   readonly evicted_at: string | null;
-  /** The pinned roots that reach it; `null` if that is unknown. */
+  /** The pinned roots that reach it, at most 100; `null` if that is unknown. */
   readonly pins: readonly PinReaching[] | null;
+  /** The number of all of them; `null` if that is unknown. */
+  readonly pin_count: number | null;
   /** Place in the order of eviction, from 1; `null` if it is not among the next 1,000. */
   readonly eviction_rank: number | null;
 }

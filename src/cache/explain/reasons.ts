@@ -30,6 +30,9 @@ const NAR_RESULTS: Readonly<Record<string, string>> = {
   wrong: "sent bytes that are not the announced NAR",
 };
 
+/** Names of pins in one sentence. */
+const NAMES_MAX = 10;
+
 /** The reasons in sentences, the most important first. */
 export function reasonsOf(facts: ExplainedFacts): readonly string[] {
   return [
@@ -135,13 +138,17 @@ function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {
   return [`Its narinfo is signed by ${keys}${narinfo.trusted ? "" : ", none of them trusted"}.`];
 }
 
-function evictionReasons({ nar, pins, eviction_rank }: ExplainedFacts): readonly string[] {
+function evictionReasons(
+  { nar, pins, pin_count, eviction_rank }: ExplainedFacts,
+): readonly string[] {
   if (nar === null || !nar.is_stored) return [];
   if (pins === null) return ["Whether a pin keeps it is unknown: the closures are too large."];
   if (pins.length > 0) {
-    const names = pins.map(({ root, name }) => name ?? root).join(", ");
+    const count = pin_count ?? pins.length;
+    const names = pins.slice(0, NAMES_MAX).map(({ root, name }) => name ?? root).join(", ");
+    const more = count > NAMES_MAX ? ` and ${count - NAMES_MAX} more` : "";
     return [
-      `Eviction spares it: ${counted(pins.length, "pin reaches", "pins reach")} it, ${names}.`,
+      `Eviction spares it: ${counted(count, "pin reaches", "pins reach")} it, ${names}${more}.`,
     ];
   }
   if (eviction_rank === null) {

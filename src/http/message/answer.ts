@@ -90,8 +90,8 @@ export interface AnswerParts {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer with a text body. For HEAD it has only the body's length. */
-export function textAnswer(text: string, head: boolean, parts: AnswerParts): Answer {
+/** An answer with a text, or its bytes. For HEAD it has only the body's length. */
+export function textAnswer(text: string | Bytes, head: boolean, parts: AnswerParts): Answer {
   if (!head) return new Answer(text, parts.status, fieldsOf(parts));
   const length = Buffer.byteLength(text);
   return headAnswer({ ...parts, headers: { ...parts.headers, "content-length": String(length) } });

@@ -26,6 +26,11 @@ export interface ClientRequest {
   heldBack?(): void;
   /** Aborts when the client leaves before it has the whole answer. */
   readonly signal: AbortSignal;
+  /**
+   * Aborts also when the client has ended its side of the connection, as a program does that is
+   * stopped. It may still read. Default: `signal`.
+   */
+  readonly hungUp?: AbortSignal;
 }
 
 /** The end of an answer: sent whole, aborted by the client, or broken on our side. */

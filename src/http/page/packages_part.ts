@@ -16,8 +16,8 @@ export interface Found {
   readonly explanation: Explanation | undefined;
   /** Stored paths whose names contain any other text: the newest, at most NAMED_MAX. */
   readonly named: readonly NamedPath[];
-  /** The database did not answer. */
-  readonly isUnreadable: boolean;
+  /** Why there is no result: the database did not answer, or too many others search. */
+  readonly failure: "unreadable" | "busy" | undefined;
 }
 
 const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, word: string]>> = {
@@ -27,10 +27,15 @@ const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, wo
   not_stored: ["idle", "not here"],
 };
 
+const FAILURES = {
+  unreadable: "The database cannot be read at the moment.",
+  busy: "Too many searches run at the moment. Try again in some seconds.",
+} as const;
+
 /** A search by store path, hash or name, and its results. */
-export function packagesPart({ query, explanation, named, isUnreadable }: Found): Html {
-  const shown = isUnreadable
-    ? markup`<p class="none found">The database cannot be read at the moment.</p>`
+export function packagesPart({ query, explanation, named, failure }: Found): Html {
+  const shown = failure !== undefined
+    ? markup`<p class="none found">${FAILURES[failure]}</p>`
     : explanation === undefined
     ? names(query, named)
     : explained(explanation);

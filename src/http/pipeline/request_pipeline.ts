@@ -6,6 +6,7 @@ import type { Access, AccessRules } from "../access/access_rules.ts";
 import { type Answer, statusAnswer } from "../message/answer.ts";
 import { forTokenHolders } from "../message/cache_control.ts";
 import { FailedTokens } from "../access/failed_tokens.ts";
+import { RETRY_AFTER } from "../message/retry_after.ts";
 import type { Caller } from "../message/caller.ts";
 import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { logRefusal, refusalAnswer } from "./access_refusal.ts";
@@ -116,18 +117,22 @@ function failed(
   { request, requestId, route }: IdentifiedRequest & { readonly route: Route },
 ): Answer {
   const { status: meant, level } = meaningOf(error);
-  const { aborted: isGone, reason } = request.signal;
+  const isGone = [request.signal, request.hungUp].some((signal) =>
+    signal?.aborted && error === signal.reason
+  );
   // Nix aborts a build on 500, and tries its next substituter on 404.
   const status = route.cached && meant >= 500 ? 404 : meant;
   const facts = error instanceof Failure ? error.facts : {};
-  log[isGone && error === reason ? "debug" : level]("request failed", {
+  log[isGone ? "debug" : level]("request failed", {
     route: route.name,
     status,
     request_id: requestId,
     error: messageOf(error),
     ...facts,
   });
-  return statusAnswer(status, request.method === "HEAD", cacheResultOf(route, status));
+  const isBusy = error instanceof Failure && error.kind === "busy";
+  const headers = isBusy ? RETRY_AFTER : cacheResultOf(route, status);
+  return statusAnswer(status, request.method === "HEAD", headers);
 }
 
 /** X-Cache of a 404: it comes from the cache or the upstreams. Other errors have none. */

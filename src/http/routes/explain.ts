@@ -1,13 +1,14 @@
-import type { Explainer } from "../../cache/explain/explainer.ts";
+import type { Waiter } from "../../base/read_turns.ts";
 import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
 import type { Found } from "../page/packages_part.ts";
 import type { Route } from "./router.ts";
+import { RETRY_AFTER } from "../message/retry_after.ts";
+import type { Searches } from "./searches.ts";
 import { storePathIn } from "./store_path_text.ts";
 
 export interface ExplainRouteDeps {
-  readonly explainer: Pick<Explainer, "explain">;
-  /** The page's search. */
-  readonly search: (text: string) => Promise<Found>;
+  readonly searches: Searches;
 }
 
 const PARTS = { status: 200, type: "application/json", lifetime: "never" } as const;
@@ -16,7 +17,7 @@ const PARTS = { status: 200, type: "application/json", lifetime: "never" } as co
  * `/explain?path=`: why a request for a store path is a hit or a miss, as JSON. `/explain?q=`: the
  * results of the page's search.
  */
-export function explainRoute({ explainer, search }: ExplainRouteDeps): Route {
+export function explainRoute({ searches }: ExplainRouteDeps): Route {
   return {
     name: "/explain",
     path: "/explain",
@@ -25,18 +26,23 @@ export function explainRoute({ explainer, search }: ExplainRouteDeps): Route {
       async GET({ request, head }) {
         const { searchParams } = new URL(request.url);
         const query = searchParams.get("q");
-        if (query !== null) return foundAnswer(await search(query), head);
+        if (query !== null) return foundAnswer(await searches.find(query, waiterOf(request)), head);
         const path = storePathIn(searchParams.get("path") ?? "");
         if (path === undefined) return statusAnswer(400, head);
-        const explanation = await explainer.explain(path.hash, path.name);
+        const explanation = await searches.explain(path, waiterOf(request));
         return textAnswer(JSON.stringify(explanation), head, PARTS);
       },
     },
   };
 }
 
-function foundAnswer({ isUnreadable, explanation, named }: Found, head: boolean): Answer {
-  if (isUnreadable) return statusAnswer(503, head);
+/** The client of a request for an expensive read, which ends with it. */
+export function waiterOf({ peer = "", signal, hungUp = signal }: ClientRequest): Waiter {
+  return { client: peer, signal: hungUp };
+}
+
+function foundAnswer({ failure, explanation, named }: Found, head: boolean): Answer {
+  if (failure !== undefined) return statusAnswer(503, head, failure === "busy" ? RETRY_AFTER : {});
   const found = {
     explanation: explanation ?? null,
     named: named.map(({ storePathHash, name }) => ({ hash: storePathHash, name })),

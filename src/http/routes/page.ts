@@ -1,26 +1,27 @@
 import { textAnswer } from "../message/answer.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
+import { RETRY_AFTER } from "../message/retry_after.ts";
 import { fieldWords } from "../message/field_words.ts";
 import { parseHost } from "../message/host.ts";
-import type { Found } from "../page/packages_part.ts";
 import type { Page } from "../page/page.ts";
 import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Stats } from "../stats/stats.ts";
+import { waiterOf } from "./explain.ts";
 import type { Route } from "./router.ts";
+import type { Searches } from "./searches.ts";
 import { statsJson, statsQueryIn } from "./stats.ts";
 
 export interface PageRouteDeps {
   readonly page: () => Promise<Page>;
   readonly stats: (query: StatsQuery) => Promise<Stats>;
-  /** Explains or finds store paths. Never rejects. */
-  readonly search: (query: string) => Promise<Found>;
+  readonly searches: Pick<Searches, "find">;
   /** The keys for the client's `trusted-public-keys`. */
   readonly publicKeys: readonly string[];
   readonly usesTls: boolean;
 }
 
 /** The page for clients that prefer HTML, `/stats` for all others. */
-export function pageRoute({ page, stats, search, publicKeys, usesTls }: PageRouteDeps): Route {
+export function pageRoute({ page, stats, searches, publicKeys, usesTls }: PageRouteDeps): Route {
   const vary = "Accept";
   const ok = { status: 200, lifetime: "never" } as const;
   return {
@@ -37,12 +38,14 @@ export function pageRoute({ page, stats, search, publicKeys, usesTls }: PageRout
         }
         const url = ownUrl(request.headers, usesTls);
         const { searchParams } = new URL(request.url);
-        const found = await search(searchParams.get("q") ?? "");
+        const found = await searches.find(searchParams.get("q") ?? "", waiterOf(request));
         const isWhole = searchParams.has("all");
         const shown = await page();
         const html = shown.render({ url, publicKeys, stats: figures, found, isWhole });
-        const headers = { ...shown.headers, vary };
-        return textAnswer(html, head, { ...ok, type: "text/html; charset=utf-8", headers });
+        const isBusy = found.failure === "busy";
+        const headers = { ...shown.headers, vary, ...isBusy ? RETRY_AFTER : {} };
+        const status = isBusy ? 503 : 200;
+        return textAnswer(html, head, { ...ok, status, type: "text/html; charset=utf-8", headers });
       },
     },
   };

@@ -1,9 +1,12 @@
+import type { Bytes } from "../../base/bytes.ts";
+import type { Waiter } from "../../base/read_turns.ts";
 import { bothNames } from "../../base/snake_names.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
-import type { ClosureLister } from "../../pins/pinned_closures.ts";
+import type { PinReads } from "../../pins/pin_reads.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
+import { waiterOf } from "./explain.ts";
 import type { Route } from "./router.ts";
 
 const PIN_REGEXP = /^\/pin\/([^/]*)\.narinfo$/;
@@ -37,25 +40,35 @@ export function pinRoute(
 }
 
 /** The pin roots as a JSON array of store path hashes, in the order of pinning. */
-export function pinsRoute(pins: Pick<Pins, "list">): Route {
-  return listRoute("/pins", pins);
+export function pinsRoute(reads: Pick<PinReads, "pins">): Route {
+  return listRoute("/pins", () => reads.pins(), ({ storePathHash }) => storePathHash);
 }
 
 /** The pin roots and the stored part of their closures, in the order of pinning. */
-export function pinnedClosuresRoute(closures: Pick<ClosureLister, "list">): Route {
-  return listRoute("/pins/closures", {
-    list: async () => (await closures.list()).map(bothNames),
-  });
+export function pinnedClosuresRoute(reads: Pick<PinReads, "closures">): Route {
+  return listRoute("/pins/closures", (waiter) => reads.closures(waiter), bothNames);
 }
 
-function listRoute(path: string, lister: { readonly list: () => Promise<unknown> }): Route {
+/** A list that may be long: those who get the same one share its bytes. */
+function listRoute<Item>(
+  path: string,
+  list: (waiter: Waiter) => Promise<readonly Item[]>,
+  shown: (item: Item) => unknown,
+): Route {
   const parts = { status: 200, type: "application/json", lifetime: "never" } as const;
+  const bytesOf = new WeakMap<readonly Item[], Bytes>();
   return {
     name: path,
     path,
     audience: "own-names",
     methods: {
-      GET: async ({ head }) => textAnswer(JSON.stringify(await lister.list()), head, parts),
+      async GET({ request, head }) {
+        const items = await list(waiterOf(request));
+        const bytes = bytesOf.get(items) ??
+          new TextEncoder().encode(JSON.stringify(items.map((item) => shown(item))));
+        bytesOf.set(items, bytes);
+        return textAnswer(bytes, head, parts);
+      },
     },
   };
 }

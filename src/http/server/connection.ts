@@ -116,8 +116,12 @@ export class Connection {
   /** Notices a broken connection while the app works. Keeps the bytes that the client sends. */
   watch(): void {
     if (!this.#requestReader.isEmpty || this.#request?.hasBody) return;
-    // A client that has ended its side may still read.
-    this.#requestReader.fill().catch(() => this.close());
+    const request = this.#request;
+    this.#requestReader.fill().then(
+      // A client that has ended its side may still read.
+      (goesOn) => goesOn ? undefined : request?.endSide(),
+      () => this.close(),
+    );
   }
 
   /** True if another request may follow. */

@@ -30,6 +30,8 @@ export class ReceivedRequest implements ClientRequest, Delivery {
   readonly #connection: ConnectionFacts;
   #body: ReadableStream<Bytes> | undefined;
   #abort: AbortController | undefined;
+  #hangUp: AbortController | undefined;
+  #hasEndedSide = false;
   #ended: PromiseWithResolvers<DeliveryEnd> | undefined;
   #end: DeliveryEnd | undefined;
   #sentBytes = 0;
@@ -95,6 +97,12 @@ export class ReceivedRequest implements ClientRequest, Delivery {
     return this.#abort.signal;
   }
 
+  get hungUp(): AbortSignal {
+    this.#hangUp ??= new AbortController();
+    if (this.#end === "left" || this.#hasEndedSide) this.#hangUp.abort();
+    return this.#hangUp.signal;
+  }
+
   get sentBytes(): number {
     return this.#sentBytes;
   }
@@ -109,11 +117,20 @@ export class ReceivedRequest implements ClientRequest, Delivery {
     this.#sentBytes += byteLength;
   }
 
+  /** The client has ended its side. */
+  endSide(): void {
+    this.#hasEndedSide = true;
+    this.#hangUp?.abort();
+  }
+
   /** Ends the delivery. Only the first call counts. */
   end(how: DeliveryEnd): void {
     if (this.#end !== undefined) return;
     this.#end = how;
-    if (how === "left") this.#abort?.abort();
+    if (how === "left") {
+      this.#abort?.abort();
+      this.#hangUp?.abort();
+    }
     this.#ended?.resolve(how);
   }
 }

@@ -85,6 +85,9 @@ export interface PostgresOptions extends DatabaseOptions {
   readonly migrates?: boolean;
 }
 
+/** Narinfos of one query: an abandoned search ends after it. */
+const NAMES_AT_ONCE = 20_000;
+
 /** The metadata in a PostgreSQL database, which several larders may share. */
 export class PostgresMetadataStore
   implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, CopyMarks {
@@ -157,16 +160,35 @@ export class PostgresMetadataStore
     return row === undefined ? {} : readPathTimes(row);
   }
 
-  async graphRows(storePathHashes: readonly StorePathHash[]): Promise<readonly GraphRow[]> {
+  async graphRows(
+    storePathHashes: readonly StorePathHash[],
+    signal?: AbortSignal,
+  ): Promise<readonly GraphRow[]> {
+    signal?.throwIfAborted();
     return (await this.#read<GraphColumns>("graphRows", storePathHashes)).map(readGraphRow);
   }
 
-  async narinfoBodies(storePathHashes: readonly StorePathHash[]) {
+  async narinfoBodies(storePathHashes: readonly StorePathHash[], signal?: AbortSignal) {
+    signal?.throwIfAborted();
     return readBodies(await this.#read("narinfoBodies", storePathHashes));
   }
 
-  findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
-    return this.#read("findNamed", text, countMax);
+  async findNamed(
+    text: string,
+    countMax: number,
+    signal?: AbortSignal,
+  ): Promise<readonly NamedPath[]> {
+    signal?.throwIfAborted();
+    const found: NamedPath[] = [];
+    const [row] = await this.#read<{ readonly id: number | null }>("lastNarinfo");
+    for (let last = Number(row?.id ?? 0); last > 0 && found.length < countMax;) {
+      signal?.throwIfAborted();
+      const first = last - NAMES_AT_ONCE;
+      const left = countMax - found.length;
+      found.push(...await this.#read<NamedPath>("findNamed", text, left, first, last));
+      last = first;
+    }
+    return found;
   }
 
   async findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {

@@ -33,12 +33,13 @@ const SQL = {
   findNamed: `SELECT p.hash AS "storePathHash", named.name FROM (
       SELECT path_id, substr(split_part(split_part(
         E'\\n' || body COLLATE "C", E'\\nStorePath: /nix/store/', 2), E'\\n', 1), 34) AS name
-      FROM narinfo) named
+      FROM narinfo WHERE path_id > $3 AND path_id <= $4) named
     JOIN path p ON p.id = named.path_id
     WHERE strpos(lower(named.name), lower($1 COLLATE "C")) > 0
     ORDER BY named.path_id DESC LIMIT $2`,
   findSigned: "SELECT digest, uploaded FROM signed_path WHERE hash = $1",
   signedCounts: "SELECT uploaded, upstream FROM signed_path_count",
+  lastNarinfo: "SELECT max(path_id) AS id FROM narinfo",
   findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = $1",
   pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
 
@@ -90,7 +91,7 @@ const SQL = {
 export type QueryName = keyof typeof SQL;
 
 /** Queries that read whole tables. */
-const SCANS: ReadonlySet<QueryName> = new Set(["keptNars", "wrongSums", "findNamed"]);
+const SCANS: ReadonlySet<QueryName> = new Set(["keptNars", "wrongSums"]);
 
 const SCAN_MAX_MS = 600_000;
 

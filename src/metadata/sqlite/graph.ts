@@ -18,8 +18,10 @@ export const GRAPH_SQL = {
 export async function readEach<Columns>(
   statement: () => Statements[keyof Statements],
   storePathHashes: readonly StorePathHash[],
+  signal: AbortSignal | undefined,
 ): Promise<readonly Columns[]> {
-  const slice = clock.slice();
+  signal?.throwIfAborted();
+  const slice = clock.slice(signal);
   const rows: Columns[] = [];
   for (const storePathHash of storePathHashes) {
     const row = statement().get(storePathHash);

@@ -24,11 +24,15 @@ export const NAMES_SQL = {
 /** Searches in steps, from the newest id to the oldest, in time slices. */
 export async function findNamed(
   statement: (name: keyof typeof NAMES_SQL) => Statements[keyof Statements],
-  text: string,
-  countMax: number,
+  { text, countMax, signal }: {
+    readonly text: string;
+    readonly countMax: number;
+    readonly signal: AbortSignal | undefined;
+  },
 ): Promise<readonly NamedPath[]> {
   const pattern = `%${text.replace(/[%_\\]/g, "\\$&")}%`;
-  const slice = clock.slice();
+  signal?.throwIfAborted();
+  const slice = clock.slice(signal);
   const found: NamedPath[] = [];
   let lastId = Number(statement("lastNarinfo").get()?.["id"] ?? 0);
   for (; lastId > 0 && found.length < countMax; lastId -= STEP_IDS) {

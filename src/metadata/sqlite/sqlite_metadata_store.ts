@@ -160,17 +160,24 @@ export class SqliteMetadataStore
     return readPathTimes(this.#read("pathTimes").get(storePathHash) as unknown as PathTimesColumns);
   }
 
-  async graphRows(storePathHashes: readonly StorePathHash[]): Promise<readonly GraphRow[]> {
+  async graphRows(
+    storePathHashes: readonly StorePathHash[],
+    signal?: AbortSignal,
+  ): Promise<readonly GraphRow[]> {
     const statement = () => this.#read("graphRow");
-    return (await readEach<GraphColumns>(statement, storePathHashes)).map(readGraphRow);
+    return (await readEach<GraphColumns>(statement, storePathHashes, signal)).map(readGraphRow);
   }
 
-  async narinfoBodies(storePathHashes: readonly StorePathHash[]) {
-    return readBodies(await readEach(() => this.#read("narinfoBody"), storePathHashes));
+  async narinfoBodies(storePathHashes: readonly StorePathHash[], signal?: AbortSignal) {
+    return readBodies(await readEach(() => this.#read("narinfoBody"), storePathHashes, signal));
   }
 
-  async findNamed(text: string, countMax: number): Promise<readonly NamedPath[]> {
-    return await findNamed((name) => this.#read(name), text, countMax);
+  async findNamed(
+    text: string,
+    countMax: number,
+    signal?: AbortSignal,
+  ): Promise<readonly NamedPath[]> {
+    return await findNamed((name) => this.#read(name), { text, countMax, signal });
   }
 
   async findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {

@@ -18,7 +18,7 @@ for (
     await using metadata = new MemoryMetadataStore();
     await metadata.apply(changesOf([{ references: [1, 2], nar: 0 }, { references: [2], nar: 1 }]));
     const read = (within: typeof none) =>
-      readReferenceGraph(metadata, [hashOfNode(0)], clock.slice(), within);
+      readReferenceGraph(metadata, [hashOfNode(0)], { slice: clock.slice(), limits: within });
 
     assert.equal((await read(none)).narOf.length, 3);
     await assert.rejects(read(limits), (error) => meaningOf(error).status === 503);

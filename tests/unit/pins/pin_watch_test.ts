@@ -25,7 +25,7 @@ function watched(count: number) {
       findNarinfo: () => Promise.resolve(undefined),
     },
     closures: {
-      async list() {
+      async closures() {
         state.counts++;
         await state.closure.promise;
         return roots.map(({ storePathHash: root }): PinnedClosure => {

@@ -8,6 +8,7 @@ import {
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { Metrics } from "../../../telemetry/metrics.ts";
 import { lineAnswer } from "../../message/answer.ts";
+import { RETRY_AFTER } from "../../message/retry_after.ts";
 import type { ClientRequest } from "../../message/client_request.ts";
 import type { Handler, Routed } from "../router.ts";
 
@@ -29,7 +30,6 @@ const FAULTS: Readonly<
 };
 
 /** Header with the time after which an upload may find room. */
-const RETRY_AFTER = { "retry-after": "5" };
 
 export interface UploadHandlerDeps {
   readonly metrics: Metrics;

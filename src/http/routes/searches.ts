@@ -1,0 +1,61 @@
+import { Failure } from "../../base/failure.ts";
+import { ReadTurns, type Waiter } from "../../base/read_turns.ts";
+import type { Explainer } from "../../cache/explain/explainer.ts";
+import type { Explanation } from "../../cache/explain/explanation.ts";
+import type { NameFinder } from "../../metadata/name_finder.ts";
+import { type Found, NAMED_MAX } from "../page/packages_part.ts";
+import { storePathIn, type TypedPath } from "./store_path_text.ts";
+
+/** Longer ones are no name and no store path. */
+const QUERY_CHARS_MAX = 300;
+
+export interface SearchesDeps {
+  readonly explainer: Pick<Explainer, "explain">;
+  readonly names: NameFinder;
+}
+
+/**
+ * Explanations and searches of all clients. Each may walk closures or look at every narinfo, so they
+ * take turns, one at a time. One whose clients have left ends.
+ */
+export class Searches implements Disposable {
+  readonly #deps: SearchesDeps;
+  readonly #turns = new ReadTurns();
+
+  constructor(deps: SearchesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws "busy" if too many wait. */
+  async explain({ hash, name }: TypedPath, waiter: Waiter): Promise<Explanation> {
+    return await this.#turns.run(waiter, {
+      key: `path ${hash} ${name ?? ""}`,
+      run: (signal) => this.#deps.explainer.explain(hash, { name, signal }),
+    });
+  }
+
+  /** Explains a store path, or finds store paths by name. Rejects for a client that left, alone. */
+  async find(text: string, waiter: Waiter): Promise<Found> {
+    const query = text.trim().slice(0, QUERY_CHARS_MAX);
+    const none = { query, explanation: undefined, named: [], failure: undefined };
+    if (query === "") return none;
+    try {
+      const path = storePathIn(query);
+      if (path !== undefined) return { ...none, explanation: await this.explain(path, waiter) };
+      const named = await this.#turns.run(waiter, {
+        key: `name ${query}`,
+        run: (signal) => this.#deps.names.findNamed(query, NAMED_MAX, signal),
+      });
+      return { ...none, named };
+    } catch (error) {
+      waiter.signal.throwIfAborted();
+      const isBusy = error instanceof Failure && error.kind === "busy";
+      return { ...none, failure: isBusy ? "busy" : "unreadable" };
+    }
+  }
+
+  /** Ends the search that runs, and refuses all others. */
+  [Symbol.dispose](): void {
+    this.#turns[Symbol.dispose]();
+  }
+}

@@ -1,0 +1,112 @@
+import { Failure } from "../base/failure.ts";
+import { HeldRead } from "../base/held_read.ts";
+import { ReadTurns, type Waiter } from "../base/read_turns.ts";
+import { readReferenceGraph } from "../closure/reference_graph.ts";
+import { type ReferrerGraph, referrersIn, rootsReaching } from "../closure/roots_reaching.ts";
+import type { GraphFinder } from "../metadata/graph_finder.ts";
+import type { PinFinder, PinRoot } from "../metadata/metadata_store.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import { clock } from "../runtime/current.ts";
+import type { ClosureLister, PinnedClosure } from "./pinned_closures.ts";
+
+/** Maximum graph of all pins' closures: a larger one takes too long for an answer. */
+const GRAPH = { pathsMax: 200_000, referencesMax: 3_000_000 };
+const GRAPH_LIMIT_MS = 5_000;
+
+/** Time after which the pins are read again: another member may have changed them. */
+const PINS_FOR_MS = 1_000;
+
+export interface PinReadsDeps {
+  readonly metadata: PinFinder & Pick<GraphFinder, "graphRows">;
+  readonly closures: ClosureLister;
+  /** Another number after each change of rows and pins. */
+  readonly generation: () => number;
+  /** Never set back. */
+  readonly nowMs?: () => number;
+}
+
+/**
+ * The reads whose cost grows with the pins and their closures. All clients share the last result
+ * until rows or pins change. Counts take turns; one that nobody waits for ends.
+ */
+export class PinReads implements Disposable {
+  readonly #deps: PinReadsDeps;
+  readonly #counts = new ReadTurns();
+  readonly #pins = new HeldRead<readonly PinRoot[]>();
+  readonly #closures = new HeldRead<readonly PinnedClosure[]>();
+  /** `undefined`: the closures are too large. */
+  readonly #graph = new HeldRead<ReferrerGraph | undefined>();
+  #lastPins: readonly PinRoot[] = [];
+
+  constructor(deps: PinReadsDeps) {
+    this.#deps = deps;
+  }
+
+  /** The pins in their order: the same list for all until they change. */
+  async pins(): Promise<readonly PinRoot[]> {
+    const { metadata, generation, nowMs = () => clock.nowMs() } = this.#deps;
+    const second = Math.floor(nowMs() / PINS_FOR_MS);
+    return await this.#pins.get([generation(), second], async () => {
+      const before = this.#lastPins;
+      const pins = await metadata.pins();
+      return this.#lastPins = isSame(pins, before) ? before : pins;
+    });
+  }
+
+  /** The pinned closures, counted after this call unless nothing has changed since the last count. */
+  async closures(waiter: Waiter): Promise<readonly PinnedClosure[]> {
+    const { closures, generation } = this.#deps;
+    return await this.#counts.run(waiter, {
+      key: "closures",
+      run: async (signal) => {
+        const key = [generation(), await this.pins()];
+        return await this.#closures.get(key, () => closures.list(signal));
+      },
+    });
+  }
+
+  /** The pinned roots whose closures contain `target`. Throws "overloaded" beyond a limit. */
+  async rootsReaching(
+    target: StorePathHash,
+    signal: AbortSignal,
+  ): Promise<readonly StorePathHash[]> {
+    const generation = this.#deps.generation();
+    const pins = await this.pins();
+    const graph = await this.#graph.get([generation, pins], () => this.#readGraph(pins, signal));
+    if (graph === undefined) {
+      throw new Failure("overloaded", "Cannot find pins: their closures are too large");
+    }
+    return await rootsReaching(graph, target, clock.slice(signal));
+  }
+
+  /** Ends a count, and lets nobody wait for another one. */
+  [Symbol.dispose](): void {
+    this.#counts[Symbol.dispose]();
+    for (const held of [this.#pins, this.#closures, this.#graph]) held[Symbol.dispose]();
+  }
+
+  async #readGraph(
+    pins: readonly PinRoot[],
+    signal: AbortSignal,
+  ): Promise<ReferrerGraph | undefined> {
+    const roots = pins.map(({ storePathHash }) => storePathHash);
+    const slice = clock.slice(signal);
+    const limits = { ...GRAPH, untilMs: clock.nowMs() + GRAPH_LIMIT_MS };
+    try {
+      const reading = { slice, limits, signal };
+      const graph = await readReferenceGraph(this.#deps.metadata, roots, reading);
+      return await referrersIn(graph, roots, slice);
+    } catch (error) {
+      // Held like a graph: the next client would find the same, after as much work.
+      if (error instanceof Failure && error.kind === "overloaded") return undefined;
+      throw error;
+    }
+  }
+}
+
+function isSame(some: readonly PinRoot[], others: readonly PinRoot[]): boolean {
+  return some.length === others.length && some.every(({ storePathHash, pinnedAtMs }, at) => {
+    const other = others[at];
+    return storePathHash === other?.storePathHash && pinnedAtMs === other.pinnedAtMs;
+  });
+}
