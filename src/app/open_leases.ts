@@ -3,7 +3,7 @@ import type { MemberId } from "../base/member_id.ts";
 import type { StorageId } from "../base/storage_id.ts";
 import type { Settings } from "../config/options.ts";
 import { LeaseMetrics } from "../locks/lease_metrics.ts";
-import { Leases } from "../locks/leases.ts";
+import { type LeaseMember, Leases, type MemberRows } from "../locks/leases.ts";
 import { MemberLeases, type WorkLeases } from "../locks/work_leases.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
@@ -32,6 +32,8 @@ export interface OpenLeasesDeps {
 export interface SharedLeases extends WorkLeases, AsyncDisposable {
   /** Call it once larder listens: without an advertised URL, others reach it there. */
   listening(url: string): void;
+  /** For the row of this member: the others reach it there; `undefined`: nowhere. */
+  ownUrl(): string | undefined;
 }
 
 /**
@@ -55,16 +57,16 @@ export async function openLeases(
   };
   const keyPrefix = settings["cache.lock-redis-key-prefix"];
   const shared = await openSharedLocks({
-    ...{ redis: redisOf(settings), keyPrefix, holder: self },
+    ...{ redis: redisOf(settings), keyPrefix, holder: { member } },
     storageId: storageIdOf(ids),
   }, log);
   const { locks } = shared;
   localAddress = shared.localAddress;
   const leases = new Leases({
     locks,
-    ownLocks: settings["cache.lock-allow-degraded-mode"] ? openOwnLocks(self) : undefined,
+    ownLocks: settings["cache.lock-allow-degraded-mode"] ? openOwnLocks({ member }) : undefined,
     self,
-    isGone: goneMembers(metadata, member),
+    members: memberRows(metadata, member),
     metrics: new LeaseMetrics(metrics),
     tracer,
     log,
@@ -85,6 +87,7 @@ export async function openLeases(
       // Members send no PROXY header.
       if (!settings["server.proxy-protocol"]) listeningUrl = url;
     },
+    ownUrl: () => self.url,
     [Symbol.asyncDispose]: () => locks[Symbol.asyncDispose](),
   });
 }
@@ -119,20 +122,24 @@ function storageIdOf(ids: OpenLeasesDeps["ids"]): () => Promise<StorageId | unde
   };
 }
 
-/** Whether a member has left or died. Remembers a living one for a while. */
-function goneMembers(
+/** The rows of members. Remembers each that others can reach for a while. */
+function memberRows(
   metadata: Pick<SpaceLedger, "members">,
   self: MemberId,
-): (member: MemberId) => Promise<boolean> {
-  const living = lruOf<MemberId, true>({ countMax: MEMBERS_MAX, ttlMs: LIVES_MS });
-  return async (member) => {
-    if (living.has(member)) return false;
-    try {
-      for (const { id } of await metadata.members(self)) living.set(id, true);
-      return !living.has(member);
-    } catch {
-      return false;
-    }
+): MemberRows {
+  const rows = lruOf<MemberId, LeaseMember>({ countMax: MEMBERS_MAX, ttlMs: LIVES_MS });
+  return {
+    async find(member) {
+      const known = rows.get(member);
+      if (known?.url !== undefined) return known;
+      try {
+        const all = await metadata.members(self);
+        for (const { id, url } of all) rows.set(id, { member: id, url });
+        return all.some(({ id }) => id === member) ? rows.get(member) : undefined;
+      } catch {
+        return known ?? "unknown";
+      }
+    },
   };
 }
 

@@ -74,7 +74,7 @@ export async function serve(settings: Settings): Promise<number> {
         generation: () => metadata.generation,
         ...{ spool, leases },
         handOver: handOverOf(settings, stores),
-        space: spaceParts(settings, stores),
+        space: { ...spaceParts(settings, stores), url: () => leases?.ownUrl() },
       },
       upstream,
       identity: identityParts(settings, secretKey),
@@ -96,6 +96,8 @@ export async function serve(settings: Settings): Promise<number> {
     };
     await using listener = await listen(parts);
     leases?.listening(listener.url);
+    // The others find the address in this member's row.
+    if (leases !== undefined) await app.space.beat();
     using service = serviceManager({ variable, folder: folders.storage, log });
     service.ready(`serving on ${listener.url}`);
     announce({

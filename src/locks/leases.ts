@@ -24,6 +24,20 @@ export interface WorkLease extends AsyncDisposable {
   readonly kind: "ours" | "theirs" | "done";
 }
 
+/** A member, as its row in the database describes it. */
+export interface LeaseMember extends HolderFacts {
+  /** Other members reach it there; `undefined`: nowhere. */
+  readonly url?: string | undefined;
+}
+
+/**
+ * The members by their rows. Whoever can write locks can name any holder: without a row it is none.
+ */
+export interface MemberRows {
+  /** `undefined`: no member has the id. "unknown": the database could not tell. Never rejects. */
+  find(member: MemberId): Promise<LeaseMember | "unknown" | undefined>;
+}
+
 /** Another member that has a lock. */
 export interface OtherHolder {
   readonly holder: Holder;
@@ -37,9 +51,9 @@ export interface LeasesDeps {
   /** Used while the shared ones are unavailable; `undefined`: none are. */
   readonly ownLocks: Locks | undefined;
   /** This member. */
-  readonly self: HolderFacts;
-  /** Whether a member is known to have left or died. Never rejects. */
-  readonly isGone: (member: MemberId) => Promise<boolean>;
+  readonly self: LeaseMember;
+  /** The members by their rows in the database. */
+  readonly members: MemberRows;
   readonly metrics: LeaseMetrics;
   readonly tracer: Tracer;
   readonly log: Logger;
@@ -82,12 +96,14 @@ export class Leases {
     });
   }
 
-  /** The other member that has the lock; `undefined` also where the locks do not answer. */
+  /** The other member that has the lock; `undefined` also where larder cannot tell. */
   async otherHolder(job: LeaseJob): Promise<OtherHolder | undefined> {
     try {
       const holder = await this.#deps.locks.holderOf(lockNameOf(job));
       if (holder === undefined || holder.member === this.#deps.self.member) return undefined;
-      return { holder, url: this.#urlOf(holder) };
+      const row = await this.#rowOf(holder);
+      if (row === undefined || row === "unknown") return undefined;
+      return { holder, url: this.#urlOf(row) };
     } catch {
       return undefined;
     }
@@ -138,8 +154,10 @@ export class Leases {
     if (lease !== undefined) return await this.#ours(lease, call);
     const holder = await locks.holderOf(name);
     if (await job.isDone?.()) return DONE;
-    if (holder !== undefined && !await this.#isGone(holder)) {
-      return job.mayStream && this.#urlOf(holder) !== undefined ? this.#lost(job) : undefined;
+    const row = holder && await this.#rowOf(holder);
+    if (row === "unknown") return undefined;
+    if (row !== undefined) {
+      return job.mayStream && this.#urlOf(row) !== undefined ? this.#lost(job) : undefined;
     }
     if (holder !== undefined) await this.free(job, holder);
     const freed = await locks.tryAcquire(name, job.ttlMs);
@@ -215,22 +233,25 @@ export class Leases {
     return HELD_BY_OTHER;
   }
 
-  /** A process at this member's own URL is its predecessor. */
-  async #isGone(holder: Holder): Promise<boolean> {
-    const { self, isGone } = this.#deps;
-    if (holder.member === self.member) return false;
-    const url = this.#urlOf(holder);
-    return (url !== undefined && url === self.url) || await isGone(holder.member);
+  /** The row of a holder. A process at this member's own URL is its predecessor: it is gone. */
+  async #rowOf({ member }: Holder): Promise<LeaseMember | "unknown" | undefined> {
+    const { self, members } = this.#deps;
+    if (member === self.member) return self;
+    const row = await members.find(member);
+    if (row === undefined || row === "unknown") return row;
+    const url = this.#urlOf(row);
+    return url !== undefined && url === self.url ? undefined : row;
   }
 
   /** Where this member reaches the holder: a loopback address is of no use on another host. */
-  #urlOf({ member, url }: HolderFacts): string | undefined {
-    if (url === undefined || !URL.canParse(url)) return undefined;
+  #urlOf({ member, url }: LeaseMember): string | undefined {
+    if (url === undefined || !HTTP_REGEXP.test(url) || !URL.canParse(url)) return undefined;
     const isHere = areOfOneHost(member, this.#deps.self.member);
     return isHere || !LOOPBACK_REGEXP.test(new URL(url).hostname) ? url : undefined;
   }
 }
 
+const HTTP_REGEXP = /^https?:/;
 const LOOPBACK_REGEXP = /^(?:127\.[\d.]+|\[::1\]|localhost)$/;
 
 const nothing = () => Promise.resolve();

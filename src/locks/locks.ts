@@ -4,11 +4,9 @@ import type { MemberId } from "../base/member_id.ts";
 /** Names one piece of work that one member at a time should do. */
 export type LockName = string;
 
-/** A member that holds leases. */
+/** A member that holds leases. Only its row in the database says where others reach it. */
 export interface HolderFacts {
   readonly member: MemberId;
-  /** Other members reach it there; `undefined`: nowhere. */
-  readonly url?: string | undefined;
 }
 
 /** The holder of one lease. */

@@ -28,6 +28,7 @@ const NAMES = {
     "0014_member_reports",
     "0015_copies",
     "0016_signed_paths",
+    "0017_member_urls",
   ],
   postgres: [
     "0001_tables",
@@ -43,6 +44,7 @@ const NAMES = {
     "0011_unless_kept",
     "0012_copies",
     "0013_signed_paths",
+    "0014_member_urls",
   ],
 } as const;
 

@@ -5,6 +5,8 @@ export interface Member {
   readonly id: MemberId;
   /** The time from its last heartbeat to the last one of the member that asks. */
   readonly silentMs: number;
+  /** Where the other members reach it; `undefined`: nowhere. */
+  readonly url?: string;
 }
 
 export interface ReserveOrder {
@@ -20,6 +22,8 @@ export interface ReserveOrder {
 export interface HeartbeatOrder {
   readonly reservedBytes: number;
   readonly limitBytes: number;
+  /** Where the other members reach it; `undefined`: nowhere. */
+  readonly url?: string | undefined;
 }
 
 /**

@@ -15,6 +15,8 @@ export interface AccountsDeps {
   readonly metadata: SpaceKeeper & GrantDeps["metadata"];
   /** This member. */
   readonly owner: MemberId;
+  /** Where the other members reach it; `undefined`: nowhere. */
+  readonly url?: (() => string | undefined) | undefined;
   readonly budget: SpaceBudget;
   readonly log: Logger;
 }

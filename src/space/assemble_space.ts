@@ -16,6 +16,8 @@ export interface SpaceParts {
   readonly limitBytes: number;
   /** This member. */
   readonly owner: MemberId;
+  /** Where the other members reach it; default: nowhere. */
+  readonly url?: (() => string | undefined) | undefined;
   /** How long a marked object stays for readers that know its name; default: no time. */
   readonly graceMs?: number;
 }
@@ -45,11 +47,11 @@ const GRACE_ROUNDS_MAX = 16;
 
 /** Wires the parts of the space to each other. */
 export function assembleSpace(
-  { limitBytes, owner, graceMs = 0 }: SpaceParts,
+  { limitBytes, owner, url, graceMs = 0 }: SpaceParts,
   { reads, flushTouches }: SpaceUsers,
   { metadata, nars, leases = NO_OTHER_MEMBERS, nowMs, log, observe }: SpaceSurroundings,
 ): Space {
-  const accounts = new Accounts({ metadata, owner, budget: new SpaceBudget(limitBytes), log });
+  const accounts = new Accounts({ metadata, owner, url, budget: new SpaceBudget(limitBytes), log });
   const sweeper = new Sweeper({ metadata, nars, owner, graceMs, log });
   const parts = { metadata, sweeper, accounts, reads, flushTouches, owner, nowMs };
   const alone = new Evictor(parts, graceMs > 0 ? GRACE_ROUNDS_MAX : 1);

@@ -21,6 +21,8 @@ export interface GrantDeps {
   readonly metadata: Pick<SpaceLedger, "reserve" | "beat">;
   /** This member. */
   readonly owner: MemberId;
+  /** Where the other members reach it; `undefined`: nowhere. */
+  readonly url?: (() => string | undefined) | undefined;
   readonly budget: SpaceBudget;
   readonly log: Logger;
 }
@@ -101,12 +103,12 @@ export class Grant {
   }
 
   async #beat(): Promise<void> {
-    const { metadata, owner, budget } = this.#deps;
+    const { metadata, owner, url, budget } = this.#deps;
     const { limitBytes } = budget;
     const reservedBytes = limitBytes === Infinity ? 0 : budget.ownReservedBytes;
     // Before the ledger does: nothing is taken meanwhile that it gives back.
     budget.grant(Math.min(budget.grantedBytes, reservedBytes));
-    await this.#granted(() => metadata.beat(owner, { reservedBytes, limitBytes }));
+    await this.#granted(() => metadata.beat(owner, { reservedBytes, limitBytes, url: url?.() }));
   }
 
   async #granted(ask: () => Promise<number | undefined>): Promise<boolean> {

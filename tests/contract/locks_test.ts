@@ -4,7 +4,7 @@ import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { locksClauses, type LocksScene } from "./locks_contract.ts";
 
-const holder = { member: "host.1.member", url: "http://127.0.0.1:8501" };
+const holder = { member: "host.1.member" };
 
 /** One server for all clauses: each has keys of its own. */
 let server: RedisServer | undefined;

@@ -151,6 +151,16 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     assert.equal(await one.beat("one", held), 600);
   },
 
+  "members() tells where each member is reached, as of its last heartbeat": async (scene) => {
+    const { one, other } = await joined(scene);
+    const url = "http://one.example:8501";
+    await one.beat("one", { reservedBytes: 0, limitBytes: LIMIT, url });
+    const urls = async () => (await other.members("other")).map((member) => member.url);
+    assert.deepEqual(await urls(), [url, undefined]);
+    await one.beat("one", { reservedBytes: 0, limitBytes: LIMIT });
+    assert.deepEqual(await urls(), [undefined, undefined]);
+  },
+
   "silence counts up to the observer's own last heartbeat alone": async (scene) => {
     const { one } = await joined(scene);
     // A suspended machine wakes: nobody had a chance to write.

@@ -94,6 +94,13 @@ export const workLeasesClauses: Clauses<WorkLeasesScene> = {
     assert.equal(await other.holderOf(NAR), undefined);
   },
 
+  "a holder without a member's row is none, whatever the locks say": async (scene) => {
+    const { one, other, die } = scene;
+    await using _lease = await one.nar(NAR, notDone);
+    die();
+    assert.equal(await other.holderOf(NAR), undefined);
+  },
+
   "work that is done is no member's lease, and holds no lock": async ({ one, other }) => {
     for (let round = 0; round < 2; round++) {
       assert.equal((await one.nar(NAR, done)).kind, "done");

@@ -1,8 +1,7 @@
-import type { MemberId } from "../../src/base/member_id.ts";
 import { LeaseMetrics } from "../../src/locks/lease_metrics.ts";
-import { Leases } from "../../src/locks/leases.ts";
+import { type LeaseMember, Leases } from "../../src/locks/leases.ts";
 import { LocalLocks } from "../../src/locks/local/local_locks.ts";
-import { type HolderFacts, type Locks, LocksUnavailable } from "../../src/locks/locks.ts";
+import { type Locks, LocksUnavailable } from "../../src/locks/locks.ts";
 import { MemberLeases, NO_OTHER_MEMBERS, type WorkLeases } from "../../src/locks/work_leases.ts";
 import { SILENT } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
@@ -28,16 +27,17 @@ Deno.test.beforeAll(async () => {
 Deno.test.afterAll(() => server?.[Symbol.asyncDispose]());
 
 interface MemberParts {
-  readonly self: HolderFacts;
+  readonly self: LeaseMember;
   readonly locks: Locks;
   readonly ownLocks?: Locks;
-  readonly isGone?: (member: MemberId) => boolean;
+  /** The rows of the members; default: both. */
+  readonly rows?: () => readonly LeaseMember[];
 }
 
-function leasesOf({ self, locks, ownLocks, isGone = () => false }: MemberParts): WorkLeases {
+function leasesOf({ self, locks, ownLocks, rows = () => [ONE, OTHER] }: MemberParts): WorkLeases {
   const leases = new Leases({
     ...{ locks, ownLocks, self },
-    isGone: (member) => Promise.resolve(isGone(member)),
+    members: { find: async (id) => rows().find(({ member }) => member === id) },
     metrics: new LeaseMetrics(new Metrics()),
     tracer: NO_TRACER,
     log: SILENT,
@@ -97,10 +97,10 @@ for (const harness of shared) checkContract(harness, workLeasesClauses);
 
 function sceneOf(one: Locks, other: Locks, opened: AsyncDisposableStack) {
   let isDead = false;
-  const isGone = (member: MemberId) => isDead && member === ONE.member;
+  const rows = () => isDead ? [OTHER] : [ONE, OTHER];
   return {
     one: leasesOf({ self: ONE, locks: one }),
-    other: leasesOf({ self: OTHER, locks: other, isGone }),
+    other: leasesOf({ self: OTHER, locks: other, rows }),
     url: ONE.url,
     die: () => void (isDead = true),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),

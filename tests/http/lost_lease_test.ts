@@ -48,7 +48,12 @@ Deno.test("lost lease: one lost in the middle of a download does not end it", as
 
 function leasesBy(locks: Locks): MemberLeases {
   const leases = new Leases({
-    ...{ locks, ownLocks: undefined, self: SELF, isGone: async () => false },
+    ...{
+      locks,
+      ownLocks: undefined,
+      self: SELF,
+      members: { find: async (member: MemberId) => ({ member }) },
+    },
     ...{ metrics: new LeaseMetrics(new Metrics()), tracer: NO_TRACER, log: SILENT },
   });
   const retryPolicy = { retriesMax: 0, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };

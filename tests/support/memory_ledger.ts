@@ -1,16 +1,12 @@
 import type { MemberId } from "../../src/base/member_id.ts";
-import type { Member, ReserveOrder } from "../../src/metadata/space_ledger.ts";
+import type { HeartbeatOrder, Member, ReserveOrder } from "../../src/metadata/space_ledger.ts";
 import { stockOf, type Tables } from "./memory_tables.ts";
 
 /** A member as a map holds it. */
 export interface MemberRow {
   readonly heartbeatAtMs: number;
   readonly reservedBytes: number;
-}
-
-export interface HeartbeatOrder {
-  readonly reservedBytes: number;
-  readonly limitBytes: number;
+  readonly url?: string | undefined;
 }
 
 export function reserve(
@@ -29,7 +25,9 @@ export function reserve(
 export function beat(
   tables: Tables,
   member: MemberId,
-  { reservedBytes: wantedBytes, limitBytes, nowMs }: HeartbeatOrder & { readonly nowMs: number },
+  { reservedBytes: wantedBytes, limitBytes, url, nowMs }: HeartbeatOrder & {
+    readonly nowMs: number;
+  },
 ): number {
   for (const [id, row] of tables.members) {
     tables.members.set(id, { ...row, heartbeatAtMs: Math.min(row.heartbeatAtMs, nowMs) });
@@ -37,7 +35,7 @@ export function beat(
   const before = tables.members.get(member)?.reservedBytes ?? 0;
   const isMet = wantedBytes <= Math.max(before, roomFor(tables, member, limitBytes));
   const reservedBytes = isMet ? wantedBytes : before;
-  tables.members.set(member, { heartbeatAtMs: nowMs, reservedBytes });
+  tables.members.set(member, { heartbeatAtMs: nowMs, reservedBytes, url });
   return reservedBytes;
 }
 
@@ -48,7 +46,10 @@ export function membersOf(
 ): readonly Member[] {
   const seenAtMs = Math.min(nowMs, members.get(observer)?.heartbeatAtMs ?? nowMs);
   return [...members].sort(([a], [b]) => a < b ? -1 : 1)
-    .map(([id, { heartbeatAtMs }]) => ({ id, silentMs: Math.max(0, seenAtMs - heartbeatAtMs) }));
+    .map(([id, { heartbeatAtMs, url }]) => ({
+      ...{ id, silentMs: Math.max(0, seenAtMs - heartbeatAtMs) },
+      ...(url === undefined ? {} : { url }),
+    }));
 }
 
 /** Of all members but `except`. */

@@ -20,7 +20,7 @@ import type {
   Stock,
 } from "../../src/metadata/space_keeper.ts";
 import type { MemberId } from "../../src/base/member_id.ts";
-import type { Member, ReserveOrder } from "../../src/metadata/space_ledger.ts";
+import type { HeartbeatOrder, Member, ReserveOrder } from "../../src/metadata/space_ledger.ts";
 import {
   type ExpiredSlots,
   type HistoryRow,
@@ -34,7 +34,7 @@ import type { NarName } from "../../src/nix/nar_name.ts";
 import { nameInNarinfo } from "../../src/nix/narinfo_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { documentBytesOf } from "./memory_documents.ts";
-import { beat, type HeartbeatOrder, membersOf, reserve } from "./memory_ledger.ts";
+import { beat, membersOf, reserve } from "./memory_ledger.ts";
 import {
   applyTo,
   coldEntries,

@@ -143,16 +143,16 @@ export class RedisLocks implements Locks {
 }
 
 /** The same text for the same lease, as the scripts compare it. */
-function valueOf({ member, url, token }: Holder): string {
-  return JSON.stringify({ member, url, token });
+function valueOf({ member, token }: Holder): string {
+  return JSON.stringify({ member, token });
 }
 
 /** `undefined` for a value that larder has not written. */
 function holderIn(value: string): Holder | undefined {
   try {
-    const { member, url, token } = JSON.parse(value);
+    const { member, token } = JSON.parse(value);
     if (typeof member !== "string" || typeof token !== "string") return undefined;
-    return { member, token, ...(typeof url === "string" ? { url } : {}) };
+    return { member, token };
   } catch {
     return undefined;
   }

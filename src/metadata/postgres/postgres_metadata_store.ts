@@ -263,16 +263,23 @@ export class PostgresMetadataStore
     return row?.reserved_bytes ?? undefined;
   }
 
-  async beat(member: MemberId, { reservedBytes, limitBytes }: HeartbeatOrder): Promise<number> {
-    const values = [member, limitBytes, reservedBytes, this.#nowMs()];
+  async beat(member: MemberId, order: HeartbeatOrder): Promise<number> {
+    const { reservedBytes, limitBytes, url } = order;
+    const values = [member, limitBytes, reservedBytes, this.#nowMs(), url ?? null];
     const [row] = await this.#read<{ reserved_bytes: number }>("beat", ...values);
     return row?.reserved_bytes ?? 0;
   }
 
   async members(observer: MemberId): Promise<readonly Member[]> {
-    type Columns = { readonly id: string; readonly silent_ms: number };
+    type Columns = {
+      readonly id: string;
+      readonly silent_ms: number;
+      readonly url: string | null;
+    };
     const rows = await this.#read<Columns>("members", observer, this.#nowMs());
-    return rows.map(({ id, silent_ms }) => ({ id, silentMs: silent_ms }));
+    return rows.map(({ id, silent_ms, url }) => (
+      { id, silentMs: silent_ms, ...(url === null ? {} : { url }) }
+    ));
   }
 
   async leave(member: MemberId): Promise<void> {

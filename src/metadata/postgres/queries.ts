@@ -83,8 +83,8 @@ const SQL = {
   unmarkCopy: "DELETE FROM copy_mark",
 
   reserve: "SELECT reserve($1, $2, $3, $4) AS reserved_bytes",
-  beat: "SELECT beat($1, $2, $3, $4) AS reserved_bytes",
-  members: "SELECT id, silent_ms FROM members($1, $2)",
+  beat: "SELECT beat($1, $2, $3, $4, $5) AS reserved_bytes",
+  members: "SELECT id, silent_ms, url FROM members($1, $2)",
   leave: "DELETE FROM member WHERE id = $1",
 } as const;
 

@@ -80,12 +80,9 @@ Deno.test("leases: a loopback URL is of use on its holder's own host alone", asy
       ["away.2.ab", "no URL", undefined],
     ] as const
   ) {
-    const holder = {
-      member: member.replace("ab", crypto.randomUUID()) as MemberId,
-      url,
-      token: "",
-    };
-    const { leases } = sceneOf({ ...HELD, holderOf: () => Promise.resolve(holder) });
+    const id = member.replace("ab", crypto.randomUUID()) as MemberId;
+    const holder = { member: id, token: "" };
+    const { leases } = sceneOf({ ...HELD, holderOf: () => Promise.resolve(holder) }, url);
     assert.equal((await leases.otherHolder(job))?.url, expected, `${member} ${url}`);
     const { kind } = await leases.take({ ...job, mayStream: true });
     assert.equal(kind, expected === undefined ? "ours" : "theirs", `${member} ${url}`);
@@ -94,13 +91,14 @@ Deno.test("leases: a loopback URL is of use on its holder's own host alone", asy
 
 const NONE = { retriesMax: 0, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };
 
-function sceneOf(locks: Locks) {
+/** `url`: of all members, by their rows. */
+function sceneOf(locks: Locks, url?: string) {
   const lines: Record<string, string>[] = [];
   const leases = new Leases({
     locks,
     ownLocks: undefined,
     self: { member: SELF },
-    isGone: () => Promise.resolve(false),
+    members: { find: (member) => Promise.resolve({ member, url }) },
     metrics: new LeaseMetrics(new Metrics()),
     tracer: NO_TRACER,
     log: createLogger("debug", { write: (line) => lines.push(JSON.parse(line)) }),
