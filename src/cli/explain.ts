@@ -2,6 +2,7 @@ import { visible } from "../base/visible.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { type FailedPath, reportFailures } from "./client/each.ts";
 import { readPathsAndNames } from "./client/package_names.ts";
+import { answerJson } from "./client/server_answer.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { findStored } from "./client/stored_names.ts";
 import { ServerJson } from "./client/server_json.ts";
@@ -55,8 +56,7 @@ async function explainCommand(args: readonly string[], process: CommandProcess):
     }
     const path = encodeURIComponent(found.baseName ?? found.storePathHash);
     const limits = { limitMs: ANSWER_LIMIT_MS };
-    const answer = await client.request("GET", `/explain?path=${path}`, limits);
-    const json = await answer.json();
+    const json = await answerJson(client, `/explain?path=${path}`, limits);
     if (flags.json) process.writeOut(`${JSON.stringify(json)}\n`);
     else process.writeOut(gap + textOf(new ServerJson(json)));
     gap = "\n";

@@ -48,6 +48,10 @@ const SILENCE_MAX_MS = 600_000;
 /** An event has some 300 characters. */
 const EVENT_LENGTH_MAX = 64 * 1024;
 
+/** The server reports every second: more is no report of larder's, and may never end. */
+const EVENTS_PER_SECOND_MAX = 10;
+const EVENTS_AT_ONCE_MAX = 1_000;
+
 async function gcCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const { flags, rest } = parseArguments(FLAGS, { ...process, args });
   noOperands(rest);
@@ -103,6 +107,8 @@ async function* eventsOf({ body }: Response): AsyncGenerator<GcEvent> {
   if (body === null) return;
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
+  let count = 0;
+  const startedAtMs = clock.nowMs();
   try {
     for (;;) {
       const read = await clock.within(reader.read(), SILENCE_MAX_MS);
@@ -110,6 +116,9 @@ async function* eventsOf({ body }: Response): AsyncGenerator<GcEvent> {
       const lines = (rest + read.value).split("\n");
       rest = lines.pop() ?? "";
       if (rest.length > EVENT_LENGTH_MAX) throw unreadable();
+      count += lines.length;
+      const seconds = (clock.nowMs() - startedAtMs) / 1_000;
+      if (count > EVENTS_AT_ONCE_MAX + EVENTS_PER_SECOND_MAX * seconds) throw unreadable();
       for (const line of lines) yield readEvent(line);
     }
   } catch (error) {

@@ -1,11 +1,11 @@
-import { boundedText } from "../base/bounded_text.ts";
 import { EXIT } from "../base/exit_codes.ts";
-import { Failure, messageOf } from "../base/failure.ts";
+import { messageOf } from "../base/failure.ts";
 import { snakeNames } from "../base/snake_names.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { clock } from "../runtime/current.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { serverAddress } from "./client/server_address.ts";
+import { answerJson } from "./client/server_answer.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { ServerJson } from "./client/server_json.ts";
 import type { Command } from "./command.ts";
@@ -19,9 +19,6 @@ const ANSWER_LIMIT_MS = 4_000;
 
 const NOT_READY = 503;
 const WATCH_EVERY_MS = 2_000;
-
-/** Some hundred problems, downloads and pins. */
-const STATS_BYTES_MAX = 8 << 20;
 
 const FLAGS = {
   watch: { kind: boolean, default: false, help: "Show it again every two seconds" },
@@ -127,11 +124,5 @@ async function isReady(client: ServerClient): Promise<boolean> {
 }
 
 async function readStats(client: ServerClient): Promise<unknown> {
-  const answer = await client.request("GET", "/stats", { limitMs: ANSWER_LIMIT_MS });
-  const text = await boundedText(answer, STATS_BYTES_MAX);
-  try {
-    return snakeNames(JSON.parse(text));
-  } catch {
-    throw new Failure("corrupt", "the server's figures are not JSON: is it larder?");
-  }
+  return snakeNames(await answerJson(client, "/stats", { limitMs: ANSWER_LIMIT_MS }));
 }

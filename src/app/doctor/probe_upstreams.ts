@@ -100,7 +100,7 @@ async function fetchCacheInfo(requests: UpstreamFetch, url: string, signal: Abor
   return await requests.run(`${url}/nix-cache-info`, { signal }, async (response) => {
     const atMs = clock.wallMs();
     const { status, headers } = response;
-    const text = await boundedText(response, INFO_BYTES_MAX);
+    const text = await boundedText(response, { bytesMax: INFO_BYTES_MAX });
     return { status, text, clockLeadMs: clockLeadOf(headers, atMs) };
   });
 }

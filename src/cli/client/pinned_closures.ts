@@ -1,8 +1,8 @@
-import { boundedText } from "../../base/bounded_text.ts";
 import { Failure } from "../../base/failure.ts";
 import { snakeNames } from "../../base/snake_names.ts";
 import { clock } from "../../runtime/current.ts";
 import type { FailedPath } from "./each.ts";
+import { answerJson } from "./server_answer.ts";
 import type { ServerClient } from "./server_client.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 
@@ -26,14 +26,9 @@ const LIST_BYTES_MAX = 256 << 20;
 export async function pinnedClosures(
   client: Pick<ServerClient, "request">,
 ): Promise<readonly Pinned[]> {
-  const answer = await client.request("GET", "/pins/closures", { limitMs: COUNT_LIMIT_MS });
-  const text = await boundedText(answer, LIST_BYTES_MAX);
-  try {
-    const pins = snakeNames(JSON.parse(text));
-    if (Array.isArray(pins) && pins.every(isPinned)) return pins;
-  } catch {
-    // The check below reports it, as for other answers that are not larder's.
-  }
+  const limits = { limitMs: COUNT_LIMIT_MS, bytesMax: LIST_BYTES_MAX };
+  const pins = snakeNames(await answerJson(client, "/pins/closures", limits));
+  if (Array.isArray(pins) && pins.every(isPinned)) return pins;
   throw new Failure("corrupt", "Cannot read the server's list of pins: is it larder?");
 }
 

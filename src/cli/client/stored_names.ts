@@ -3,6 +3,7 @@ import { snakeNames } from "../../base/snake_names.ts";
 import { hashOfBaseName, isBaseName } from "../../nix/store_path.ts";
 import type { FailedPath } from "./each.ts";
 import { thoseNamed } from "./package_names.ts";
+import { answerJson } from "./server_answer.ts";
 import type { ServerClient } from "./server_client.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 import { ServerJson } from "./server_json.ts";
@@ -19,10 +20,9 @@ export async function findStored(
   given: string,
   limitMs: number,
 ): Promise<StorePathArgument | FailedPath> {
-  const answer = await client.request("GET", `/explain?q=${encodeURIComponent(given)}`, {
-    limitMs,
-  });
-  const named = new ServerJson(snakeNames(await answer.json())).at("named").list.map((one) => ({
+  const path = `/explain?q=${encodeURIComponent(given)}`;
+  const answer = await answerJson(client, path, { limitMs });
+  const named = new ServerJson(snakeNames(answer)).at("named").list.map((one) => ({
     hash: one.at("hash").text ?? "",
     name: one.at("name").text ?? "",
   }));

@@ -1,4 +1,5 @@
 import { UPSTREAM_NOT_TRUSTED } from "../../upstream/upstream_log.ts";
+import { answerJson } from "./server_answer.ts";
 import type { ServerClient } from "./server_client.ts";
 
 // The server's text reaches the terminal, so only characters of an upstream's URL are valid.
@@ -12,8 +13,7 @@ export async function untrustedUpstreams(
   client: Pick<ServerClient, "request">,
 ): Promise<readonly string[]> {
   try {
-    const answer = await client.request("GET", "/stats");
-    const { upstreams = [], problems = [] } = await answer.json();
+    const { upstreams = [], problems = [] } = Object(await answerJson(client, "/stats"));
     const last = listOf(upstreams).filter(({ last_answer }) => last_answer?.result === "untrusted")
       .map(({ url }) => url);
     const warned = listOf(problems).filter(({ message }) => message === UPSTREAM_NOT_TRUSTED)

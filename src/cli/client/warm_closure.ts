@@ -1,11 +1,13 @@
 import { Notifier } from "../../base/notifier.ts";
-import { boundedText } from "../../base/bounded_text.ts";
+import { formatBytes } from "../../base/format_units.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { NARINFO_TEXT_MAX, parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { FailedPath } from "./each.ts";
+import { fileBytesMaxOf, NAR_IDLE_MAX_MS } from "./bounded_nar.ts";
+import { answerText } from "./server_answer.ts";
 import { type ServerClient, ServerRefusal, Unreachable } from "./server_client.ts";
 
 /** Progress of fetching a closure. Sizes are those of NAR files, in bytes. */
@@ -35,7 +37,6 @@ export const NOT_FOUND = "not found, here and upstream (404)";
 
 const NARINFO_RETRIES_MAX = 2;
 const READ_BYTES = 256 * 1024;
-const IDLE_MAX_MS = 60_000;
 
 /** Statuses that a retry does not change. */
 const FINAL_STATUSES: readonly number[] = [400, 401, 403, 405];
@@ -51,6 +52,7 @@ interface Path {
 interface Nar {
   readonly url: string;
   readonly fileSize: number;
+  readonly fileBytesMax: number;
   paths: number;
   isWhole: boolean;
 }
@@ -160,7 +162,8 @@ export class WarmClosure {
     for (const baseName of narinfo.references) this.#know(hashOfBaseName(baseName), baseName);
     const { url, fileSize = 0 } = narinfo;
     const known = this.#nars.get(url);
-    const nar = known ?? { url, fileSize, paths: 0, isWhole: false };
+    const fileBytesMax = fileBytesMaxOf(narinfo);
+    const nar = known ?? { url, fileSize, fileBytesMax, paths: 0, isWhole: false };
     path.nar = nar;
     if (nar.isWhole) return void this.#progress.pathsDone++;
     nar.paths++;
@@ -171,8 +174,9 @@ export class WarmClosure {
   }
 
   async #narinfo(storePathHash: StorePathHash): Promise<Narinfo> {
-    const answer = await this.#deps.client.request("GET", `/${storePathHash}.narinfo`);
-    const narinfo = parseNarinfo(await boundedText(answer, NARINFO_TEXT_MAX));
+    const limits = { bytesMax: NARINFO_TEXT_MAX };
+    const text = await answerText(this.#deps.client, `/${storePathHash}.narinfo`, limits);
+    const narinfo = parseNarinfo(text);
     if (narinfo.storePathHash === storePathHash) return narinfo;
     throw new Failure("corrupt", `the narinfo is that of ${narinfo.baseName}`);
   }
@@ -184,7 +188,7 @@ export class WarmClosure {
   }
 
   /** Reads a NAR file to its end and drops the bytes, which the server keeps. */
-  async #drain({ url, fileSize }: Nar): Promise<true> {
+  async #drain({ url, fileSize, fileBytesMax }: Nar): Promise<true> {
     const base = "http://server/";
     const { origin, pathname, search } = new URL(url, base);
     if (`${origin}/` !== base) throw new Failure("corrupt", "its NAR is on another server");
@@ -195,12 +199,15 @@ export class WarmClosure {
     let isOver = false;
     try {
       for (let buffer = new ArrayBuffer(READ_BYTES);;) {
-        const read = await clock.within(reader.read(new Uint8Array(buffer)), IDLE_MAX_MS);
+        const read = await clock.within(reader.read(new Uint8Array(buffer)), NAR_IDLE_MAX_MS);
         if (read === undefined) throw new Failure("corrupt", "its NAR file stalled");
         if (read.done) break;
         buffer = read.value.buffer;
         received += read.value.byteLength;
         this.#progress.bytesDone += read.value.byteLength;
+        if (received > fileBytesMax) {
+          throw new Failure("corrupt", `its NAR file is over ${formatBytes(fileBytesMax)}`);
+        }
       }
       if (fileSize > 0 && received !== fileSize) {
         throw new Failure("corrupt", `got ${received} of ${fileSize} bytes of its NAR file`);

@@ -1,4 +1,5 @@
 import { clock } from "../../runtime/current.ts";
+import { boundedText } from "../../base/bounded_text.ts";
 import { bare } from "./client_check.ts";
 
 const ANSWER_LIMIT_MS = 2_000;
@@ -34,8 +35,9 @@ async function keyShownBy(url: string): Promise<string | undefined> {
   using limit = clock.deadline(ANSWER_LIMIT_MS);
   try {
     const response = await fetch(`${url}/pubkey`, { signal: limit.signal, redirect: "manual" });
-    const isSmall = Number(response.headers.get("content-length") ?? 0) <= KEY_BYTES_MAX;
-    if (response.status === 200 && isSmall) return (await response.text()).trim();
+    if (response.status === 200) {
+      return (await boundedText(response, { bytesMax: KEY_BYTES_MAX })).trim();
+    }
     await response.body?.cancel();
   } catch {
     // An unreachable substituter is not ours to report.

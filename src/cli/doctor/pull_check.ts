@@ -1,5 +1,4 @@
 import { messageOf } from "../../base/failure.ts";
-import { boundedText } from "../../base/bounded_text.ts";
 import { checkNarFacts } from "../../cache/verify/check_nar.ts";
 import { measureBytes } from "../../cache/verify/measure_nar.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
@@ -9,6 +8,8 @@ import type { PublicKey } from "../../nix/signature.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { clock } from "../../runtime/current.ts";
+import { answerText } from "../client/server_answer.ts";
+import { boundedNar } from "../client/bounded_nar.ts";
 import { ServerRefusal } from "../client/server_client.ts";
 import { formatBytes } from "../../base/format_units.ts";
 import { type Finding, findingsOn } from "./finding.ts";
@@ -53,8 +54,8 @@ async function pull(
   keys: readonly PublicKey[],
 ): Promise<string> {
   const startedAtMs = clock.nowMs();
-  const response = await target.client.request("GET", `/${path}.narinfo`);
-  const narinfo = parseNarinfo(await boundedText(response, NARINFO_TEXT_MAX));
+  const limits = { bytesMax: NARINFO_TEXT_MAX };
+  const narinfo = parseNarinfo(await answerText(target.client, `/${path}.narinfo`, limits));
   if (narinfo.storePathHash !== path) throw new Error(`the narinfo is of ${narinfo.storePath}`);
   const signer = keys.find((key) => new TrustedKeys([key]).signerOf(narinfo) !== undefined);
   if (signer === undefined) throw new Error("no key that clients trust has signed its narinfo");
@@ -70,7 +71,8 @@ async function pull(
 async function verify(narinfo: Narinfo, { body }: Response): Promise<void> {
   if (body === null) throw new Error("the NAR has no bytes");
   const { compression, narSize: narSizeMax } = narinfo;
-  const measure = await measureBytes(body, { compression, narSizeMax });
+  const file = boundedNar(body, narinfo);
+  const measure = await measureBytes(file, { compression, narSizeMax });
   if (measure.kind === "undecodable") throw new Error(measure.detail);
   const narHash = sha256FromDigest(measure.digest);
   checkNarFacts(narinfo, { narHash, narSize: measure.narSize });

@@ -1,5 +1,7 @@
 import denoJson from "../../../deno.json" with { type: "json" };
 import { Failure, messageOf } from "../../base/failure.ts";
+import { answerJson, answerText } from "../client/server_answer.ts";
+import { ServerJson } from "../client/server_json.ts";
 import { type ServerClient, ServerRefusal } from "../client/server_client.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 
@@ -34,6 +36,8 @@ export interface ServerStats {
 
 const ANSWER_LIMIT_MS = 5_000;
 
+const KEY_LIMITS = { limitMs: ANSWER_LIMIT_MS, bytesMax: 1_024 };
+
 /** larder sends neither. */
 const PROXY_HEADERS = ["server", "via"];
 
@@ -62,23 +66,20 @@ export async function statsOf(
   target: ServerTarget,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<ServerStats | undefined> {
-  let response: Response;
+  let answer: ServerJson;
   try {
-    response = await target.client.request("GET", "/stats", { limitMs: ANSWER_LIMIT_MS, headers });
+    const limits = { limitMs: ANSWER_LIMIT_MS, headers };
+    answer = new ServerJson(await answerJson(target.client, "/stats", limits));
   } catch (error) {
     if (isTokenMissing(error)) return undefined;
     throw error;
   }
-  const json = await response.json().catch(() => undefined);
-  if (typeof json?.version !== "string") {
+  const version = answer.at("version").text;
+  if (version === undefined) {
     throw new Failure("broken", "its /stats are not those of larder");
   }
-  const { used_bytes: usedBytes } = json.size ?? {};
-  return {
-    version: json.version,
-    usedBytes: typeof usedBytes === "number" ? usedBytes : undefined,
-    client: typeof json.client === "string" ? json.client : undefined,
-  };
+  const usedBytes = answer.at("size", "used_bytes").number;
+  return { version, usedBytes, client: answer.at("client").text };
 }
 
 /** The finding on the server itself. */
@@ -108,8 +109,7 @@ export function checkServer(
 
 async function publicKeyOf(target: ServerTarget): Promise<string | null | undefined> {
   try {
-    const response = await target.client.request("GET", "/pubkey", { limitMs: ANSWER_LIMIT_MS });
-    return (await response.text()).trim();
+    return (await answerText(target.client, "/pubkey", KEY_LIMITS)).trim();
   } catch (error) {
     if (isTokenMissing(error)) return undefined;
     if (error instanceof ServerRefusal && error.status === 404) return null;

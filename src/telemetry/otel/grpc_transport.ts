@@ -1,7 +1,11 @@
+import { boundedBytes } from "../../base/bounded_text.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { formatMs } from "../../base/format_units.ts";
+
+/** A collector answers with some bytes. */
+const ANSWER_BYTES_MAX = 1 << 20;
 
 /** Timeout of a call, and thus of the last one at shutdown. */
 const CALL_MAX_MS = 2_500;
@@ -31,7 +35,7 @@ export function createGrpcTransport(
       const headers = { "content-type": "application/grpc", te: "trailers" };
       const body = framed(message);
       const response = await fetch(to, { method: "POST", client, headers, body, signal });
-      return { response, body: await response.bytes() };
+      return { response, body: await boundedBytes(response, { bytesMax: ANSWER_BYTES_MAX }) };
     } catch (error) {
       const reason = signal.aborted
         ? `no answer within ${formatMs(CALL_MAX_MS)}`

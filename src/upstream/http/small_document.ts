@@ -9,5 +9,5 @@ const DOCUMENT_BYTES_MAX = 2 << 20;
 /** Reads the response to a request for a narinfo or a nix-cache-info, with its body. */
 export async function readSmallDocument(response: Response): Promise<DocumentReading> {
   if (readStatus(response.status) !== "found") return await readRefusal(response);
-  return { kind: "found", text: await boundedText(response, DOCUMENT_BYTES_MAX) };
+  return { kind: "found", text: await boundedText(response, { bytesMax: DOCUMENT_BYTES_MAX }) };
 }

@@ -103,7 +103,10 @@ Deno.test("larder pins: a response that is not larder's is not shown", async () 
     const { status, out, err } = await runLarder(["pins", "--server", url]);
 
     assert.deepEqual([status, out], [1, ""]);
-    assert.equal(err, "larder: Cannot read the server's list of pins: is it larder?\n");
+    const expected = text === "<html>"
+      ? "larder: Cannot read /pins/closures: it is no JSON; is it larder?\n"
+      : "larder: Cannot read the server's list of pins: is it larder?\n";
+    assert.equal(err, expected);
   }
 });
 
