@@ -37,6 +37,8 @@ import type { GcOrder } from "../space/gc_event.ts";
 import { gcEvents } from "../space/gc_events.ts";
 import type { Space } from "../space/space.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
+import { traceWith } from "../upstream/http/upstream_trace.ts";
+import { Loops } from "../upstream/loops.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
 import type { AppParts, StoreParts } from "./app_parts.ts";
 import { buildDocuments } from "./build_documents.ts";
@@ -88,10 +90,11 @@ export interface App extends AsyncDisposable {
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
 export function buildApp(given: AppParts): App {
   const resources = new AsyncDisposableStack();
-  const { names, paths, parts } = withNames(given);
+  const loops = loopsOf(given);
+  const { names, paths, parts } = withNames(withWays(given, loops));
   const { stores, identity, telemetry } = parts;
   const { metrics } = telemetry;
-  const cache = buildCache(parts, { names, paths }, resources);
+  const cache = buildCache(parts, { names, paths, loops }, resources);
   const { narinfos, nars, members, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
   const pinReads = resources.use(pinReadsOf(stores));
@@ -125,7 +128,7 @@ export function buildApp(given: AppParts): App {
     ...telemetry.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
   return {
-    pipeline: pipelineOf(parts, routes),
+    pipeline: pipelineOf(parts, routes, loops),
     ...{ space, history, disk, reads, touches: cache.touches },
     probeUpstreams: () => cache.pool.start(),
     prepareWorkers: () => cache.prepareWorkers(),
@@ -156,7 +159,22 @@ export function buildApp(given: AppParts): App {
   };
 }
 
-function pipelineOf({ identity, telemetry }: AppParts, routes: readonly Route[]): RequestPipeline {
+function loopsOf({ stores, upstream, telemetry: { log, metrics } }: AppParts): Loops {
+  const upstreams = upstream.settings.map(({ url }) => url);
+  return new Loops({ member: stores.space.owner, upstreams, metrics, log });
+}
+
+/** The same parts, whose requests to upstreams say on which way they came. */
+function withWays(parts: AppParts, loops: Loops): AppParts {
+  const trace = traceWith(parts.upstream.trace, () => loops.headers());
+  return { ...parts, upstream: { ...parts.upstream, trace } };
+}
+
+function pipelineOf(
+  { identity, telemetry }: AppParts,
+  routes: readonly Route[],
+  loops: Loops,
+): RequestPipeline {
   const { metrics, countsRequests, tracer, log } = telemetry;
   const observer = new RequestObserver({
     metrics: countsRequests ? new HttpMetrics(metrics, routes) : undefined,
@@ -164,12 +182,17 @@ function pipelineOf({ identity, telemetry }: AppParts, routes: readonly Route[])
     scheme: identity.usesTls ? "https" : "http",
   });
   const access = new AccessRules(identity, routes);
-  return createRequestPipeline({ router: new Router(routes), access, observer, tracer, log });
+  const router = new Router(routes);
+  return createRequestPipeline({ router, access, observer, loops, tracer, log });
 }
 
 interface NameParts {
   readonly names: StorePathNames;
   readonly paths: PathRecord;
+}
+
+interface CacheParts extends NameParts {
+  readonly loops: Loops;
 }
 
 /** The same parts, whose log names the store path of each NAR. */
@@ -201,7 +224,7 @@ function operatingRoutes(pins: Pins, space: Space): readonly Route[] {
 
 function buildCache(
   parts: AppParts,
-  { names, paths }: NameParts,
+  { names, paths, loops }: CacheParts,
   resources: AsyncDisposableStack,
 ) {
   const { nowMs, fetching: { negativeTtlMs }, telemetry, stores, runtime: { threads } } = parts;
@@ -209,7 +232,7 @@ function buildCache(
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
-  const upstreams = buildUpstreams(parts, { resources, paths }, () => {
+  const upstreams = buildUpstreams(parts, { resources, paths, loops }, () => {
     negative.clear();
     absentDocuments.clear();
   });
@@ -231,7 +254,7 @@ function buildCache(
     attempts,
     transfer: { ...workers, keeping, tracer },
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
-    ...{ reads, pool, leases },
+    ...{ reads, pool, leases, loops },
     files: {
       spoolFolder: spool.path,
       claim: (path) => spool.claim?.(path),
@@ -244,7 +267,7 @@ function buildCache(
   const transfers = new PassThroughTransfers(nowMs);
   const inFlight = allInFlight([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => inFlight.count);
-  const shared = { pool, negative, demotions, touches, downloads, space, names };
+  const shared = { pool, negative, demotions, touches, downloads, space, names, loops };
   const { narinfos, narinfoFetches, prefetch } = buildNarinfos(parts, shared);
   const kept = buildKeptNars(parts, { downloads, space });
   return {
@@ -265,6 +288,6 @@ function buildCache(
       ...{ upstreams, attempts, transfers, verifier, downloads, kept },
       watchers: { touches, reads, prefetch: prefetch ?? NO_PREFETCH },
     }),
-    documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, touches }),
+    documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, touches, loops }),
   };
 }

@@ -7,6 +7,7 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
+import type { Loops } from "../upstream/loops.ts";
 import { queuedDocumentSource } from "../upstream/queued_sources.ts";
 import { tracedDocumentSource } from "../upstream/traced_sources.ts";
 import type { AppParts } from "./app_parts.ts";
@@ -20,11 +21,12 @@ export interface DocumentUsers {
   readonly observe: DocumentPoolDeps["observe"];
   readonly negative: NegativeCache<DocumentPath>;
   readonly touches: Touches;
+  readonly loops: Pick<Loops, "isPassedOn">;
 }
 
 /** Wires the cache of listings, logs, realisations and debuginfo. */
 export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
-  const { client, pool, observe, negative, touches } = users;
+  const { client, pool, observe, negative, touches, loops } = users;
   const { metadata, space } = parts.stores;
   const { log, tracer } = parts.telemetry;
   const sources = new Map(parts.upstream.settings.map((settings) => {
@@ -41,5 +43,5 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
     nowMs: parts.nowMs,
     log,
   };
-  return new DocumentServer({ fetching, negative, touches });
+  return new DocumentServer({ fetching, negative, touches, loops });
 }

@@ -11,6 +11,7 @@ import type { StorePathNames } from "../cache/store_path_names.ts";
 import type { Touches } from "../cache/touches.ts";
 import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
 import type { Space } from "../space/space.ts";
+import type { Loops } from "../upstream/loops.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 
@@ -23,17 +24,18 @@ export interface NarinfoNeighbours {
   readonly downloads: Downloads;
   readonly space: Space;
   readonly names: Pick<StorePathNames, "note">;
+  readonly loops: Pick<Loops, "isPassedOn">;
 }
 
 /** Wires narinfos, and the prefetch for the clients that request them. */
 export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const { nowMs, fetching, stores: { metadata, leases } } = parts;
   const { log, metrics } = parts.telemetry;
-  const { pool, negative, demotions, touches, downloads, space, names } = neighbours;
+  const { pool, negative, demotions, touches, downloads, space, names, loops } = neighbours;
   const signer = createSigner(parts.identity.secretKey);
   const narinfoFetches = new NarinfoFetches({
     metadata: noteStorePathNames(metadata, names),
-    ...{ pool, signer, nowMs, memory: { negative, demotions }, leases, log },
+    ...{ pool, signer, nowMs, memory: { negative, demotions }, leases, loops, log },
     signedPathsMax: signedPathsMax(parts.stores.space.limitBytes),
   });
   const prefetch = fetching.prefetch && new Prefetch({
@@ -48,7 +50,7 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   });
   const narinfos = new NarinfoServer({
     rows: { metadata, signer },
-    ...{ narinfoFetches, negative, demotions, touches, log },
+    ...{ narinfoFetches, negative, demotions, touches, loops, log },
     prefetch: prefetch ?? NO_PREFETCH,
   });
   return { narinfos, narinfoFetches, prefetch };

@@ -6,10 +6,12 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import { HttpNarinfoFetcher } from "../upstream/http/http_narinfo_fetcher.ts";
-import { HttpNarinfoSource } from "../upstream/http/http_narinfo_source.ts";
+import { HttpNarinfoSource, type UpstreamRoot } from "../upstream/http/http_narinfo_source.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import type { NarinfoFetcher } from "../upstream/http/narinfo_fetcher.ts";
+import { EmptyRoots } from "../upstream/empty_roots.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
+import type { Loops } from "../upstream/loops.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { queuedNarinfoSource } from "../upstream/queued_sources.ts";
 import { tracedNarinfoSource, tracedNarSource } from "../upstream/traced_sources.ts";
@@ -21,9 +23,10 @@ import { WorkerNarinfos } from "./workers/worker_narinfos.ts";
 /** Wires the upstreams: their narinfos, their NARs, and their health. */
 export function buildUpstreams(
   parts: AppParts,
-  { resources, paths }: {
+  { resources, paths, loops }: {
     readonly resources: AsyncDisposableStack;
     readonly paths: PathRecord;
+    readonly loops: Pick<Loops, "described">;
   },
   cameBack: () => void,
 ) {
@@ -32,6 +35,7 @@ export function buildUpstreams(
   const client = resources.use(createUpstreamClient(parts.runtime.net, caCertificates));
   const lastAnswers = new LastAnswers(parts.nowMs);
   const upstreamLog = createUpstreamLog({ log, lastAnswers, nowMs: parts.nowMs });
+  const roots = new EmptyRoots(log);
   // Before the pool: its requests end before the Worker does.
   const fetcherOf = narinfoFetchers(parts, client, resources);
   const pool = resources.use(
@@ -39,7 +43,12 @@ export function buildUpstreams(
       upstreams: all.map((settings) => {
         const busy = () => pool.busy(settings.url);
         const fetcher = fetcherOf(settings);
-        const source = new HttpNarinfoSource({ settings, client, fetcher, trace, busy });
+        const described = ({ hasInfo, isLarder }: UpstreamRoot) => {
+          loops.described(settings.url, isLarder);
+          roots.described(settings.url, hasInfo);
+        };
+        const parts = { settings, client, fetcher, trace, described, busy };
+        const source = new HttpNarinfoSource(parts);
         const metered = meteredNarinfoSource(source, metrics, lastAnswers);
         const traced = tracer ? tracedNarinfoSource(metered, tracer) : metered;
         // Outermost: waiting for a turn is no latency of the upstream.
@@ -53,6 +62,7 @@ export function buildUpstreams(
           log.debug("narinfo not prefetched", { upstream, reason, detail });
         }
         lastAnswers.note(upstream, reading);
+        roots.note(upstream, reading);
         const result = reading.kind === "failed" ? reading.reason : reading.kind;
         const name = reading.kind === "found"
           ? nameOfBaseName(reading.narinfo.baseName)

@@ -84,8 +84,10 @@ export class NarServer {
   async #fetch(nar: NarRecord, requester: Requester): Promise<NarAnswer | undefined> {
     const debuginfoNar = () => this.#deps.debuginfoNars.open(nar.name, requester);
     try {
-      return await this.#openShared(nar, requester) ??
-        await openPassThrough(this.#deps.passThrough, nar, requester) ?? await debuginfoNar();
+      const mayShare = this.#deps.downloads.mayJoin(nar.name);
+      const shared = mayShare ? await this.#openShared(nar, requester) : undefined;
+      return shared ?? await openPassThrough(this.#deps.passThrough, nar, requester) ??
+        await debuginfoNar();
     } catch (error) {
       const found = await debuginfoNar();
       if (found === undefined) throw error;
@@ -121,11 +123,10 @@ export class NarServer {
     try {
       const joined = downloads.join(nar, requester.requestId);
       const answer = this.#joinedAnswer(nar, joined, requester);
-      if (!joined.download.isBackground) return await answer;
-      // A download that failed without a client is tried again for this one.
-      return await answer.catch(() =>
-        this.#joinedAnswer(nar, downloads.join(nar, requester.requestId), requester)
-      );
+      return await answer.catch((error) => {
+        if (!downloads.hasFailedForOthers(joined.download)) throw error;
+        return this.#joinedAnswer(nar, downloads.join(nar, requester.requestId), requester);
+      });
     } catch (error) {
       return whereElse(error);
     }
@@ -176,12 +177,13 @@ export class NarServer {
 
   /** `undefined` without a download, or with one that failed before a client could need it. */
   async #statDownload(nar: NarRecord): Promise<NarFacts | undefined> {
-    const download = this.#deps.downloads.find(nar.name);
+    const { downloads } = this.#deps;
+    const download = downloads.mayJoin(nar.name) ? downloads.find(nar.name) : undefined;
     if (download === undefined) return undefined;
     try {
       await download.readable(0);
     } catch (error) {
-      if (download.isBackground) return undefined;
+      if (downloads.hasFailedForOthers(download)) return undefined;
       throw error;
     }
     return { cacheResult: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };

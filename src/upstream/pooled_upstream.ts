@@ -1,8 +1,19 @@
 import type { Timer } from "../runtime/clock.ts";
 import { clock } from "../runtime/current.ts";
 import { HealthMonitor } from "./health_monitor.ts";
-import { NoAnswer, type NoAnswerReason, type QueuedNarinfoSource } from "./upstream.ts";
-import { FAILURES_MAX, looksUp, type UpstreamHealth } from "./upstream_health.ts";
+import {
+  ForeignStore,
+  NoAnswer,
+  type NoAnswerReason,
+  type QueuedNarinfoSource,
+} from "./upstream.ts";
+import {
+  FAILURES_MAX,
+  looksUp,
+  type UpstreamHealth,
+  type UpstreamWait,
+  waitOf,
+} from "./upstream_health.ts";
 
 /** The priority that Nix assumes for a cache that names none. */
 const DEFAULT_PRIORITY = 50;
@@ -25,6 +36,8 @@ export class PooledUpstream implements Disposable {
   #priority: number | undefined;
   #asking: Promise<unknown> | undefined;
   #askAgainAtMs = -Infinity;
+  /** True while its nix-cache-info names another store directory. */
+  #isForeign = false;
   #reaching: Promise<boolean> | undefined;
   readonly #watch: HealthWatch;
   #probeTimer: Timer | undefined;
@@ -46,13 +59,24 @@ export class PooledUpstream implements Disposable {
     return this.#monitor.health;
   }
 
+  /** True for an upstream that gets no requests of clients. */
   get isDown(): boolean {
-    return this.health.state === "down";
+    return this.#isForeign || this.health.state === "down";
+  }
+
+  /** True for an upstream that displays show as up. */
+  get looksUp(): boolean {
+    return !this.#isForeign && looksUp(this.health);
+  }
+
+  /** How long a request may wait for it. */
+  get wait(): UpstreamWait {
+    return this.#isForeign ? "none" : waitOf(this.health);
   }
 
   /** True if the upstream is up, and has capacity for prefetches. */
   get isSpare(): boolean {
-    return this.health.state === "up" && !(this.source.isOverloaded ?? false);
+    return !this.#isForeign && this.health.state === "up" && !(this.source.isOverloaded ?? false);
   }
 
   /** The lower is preferred. `undefined` during the first request for it. */
@@ -113,12 +137,12 @@ export class PooledUpstream implements Disposable {
     this.#reaching = undefined;
     if (this.#ended.signal.aborted) return;
     this.#monitor.note(reason, failures);
-    this.#watch.noted(looksUp(this.health), error);
+    this.#watch.noted(this.looksUp, error);
     // Without requests only this finds out that it is back. A down one has its own probes.
-    if (reason !== undefined) {
+    if (reason !== undefined || this.#isForeign) {
       this.#probeTimer ??= clock.after(ASK_AGAIN_MS, () => {
         this.#probeTimer = undefined;
-        if (this.health.state === "failing") this.#ask();
+        if (this.health.state === "failing" || this.#isForeign) this.#ask();
       });
     }
   }
@@ -140,8 +164,10 @@ export class PooledUpstream implements Disposable {
       const announced = await this.source.describe(signal);
       this.#priority = this.source.priority ?? announced ?? DEFAULT_PRIORITY;
       this.#askAgainAtMs = Infinity;
+      this.#isForeign = false;
       return undefined;
     } catch (error) {
+      if (error instanceof ForeignStore) this.#isForeign = true;
       this.#priority ??= DEFAULT_PRIORITY;
       return error;
     }

@@ -43,6 +43,13 @@ export class NoAnswer extends Failure {
   }
 }
 
+/** The upstream has the paths of another store directory: none of them is of use. */
+export class ForeignStore extends Failure {
+  constructor(storeDir: string) {
+    super("corrupt", `Cannot use upstream: its store directory is ${storeDir}`);
+  }
+}
+
 /** An upstream's answer to a request for a narinfo, parsed and verified. */
 export type NarinfoReading =
   | {

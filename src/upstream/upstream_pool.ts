@@ -9,7 +9,7 @@ import {
   type RequestRank,
   type UpstreamReading,
 } from "./upstream.ts";
-import { looksUp, type UpstreamWait, waitOf } from "./upstream_health.ts";
+import type { UpstreamWait } from "./upstream_health.ts";
 
 /** An upstream's state, for people. */
 export interface UpstreamStatus {
@@ -171,8 +171,8 @@ export class UpstreamPool implements Disposable {
 
   /** Statuses in the order in which the operator gave the upstreams. */
   statuses(): readonly UpstreamStatus[] {
-    return this.#upstreams.map(({ source: { url }, health, priority }) => (
-      { url, isUp: looksUp(health), priority }
+    return this.#upstreams.map(({ source: { url }, looksUp: isUp, priority }) => (
+      { url, isUp, priority }
     ));
   }
 
@@ -198,8 +198,7 @@ export class UpstreamPool implements Disposable {
 
   /** How long a request to this upstream is worth waiting for. */
   waitOf(url: string): UpstreamWait {
-    const upstream = this.#find(url);
-    return upstream === undefined ? "none" : waitOf(upstream.health);
+    return this.#find(url)?.wait ?? "none";
   }
 
   /** Notes an exchange that the pool did not see: its answer, or why none came. */

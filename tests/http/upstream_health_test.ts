@@ -59,6 +59,45 @@ Deno.test("health: an upstream that is off at the start is a warning that names 
   assert.equal(told.has(well.url), false);
 });
 
+Deno.test("health: an upstream of another store directory gets no request of a client", async () => {
+  await using foreign = await fakeUpstream({ ...stored, priority: 1 });
+  await using well = await fakeUpstream(stored);
+  foreign.onRequest = ({ path }) => (
+    path === "/nix-cache-info" ? new Response(`StoreDir: /gnu/store\nPriority: 1\n`) : undefined
+  );
+  await using cache = await TestCache.open({ upstreams: [foreign, well], timeoutMs: 3_000 });
+  cache.probeUpstreams();
+  const isToldOf = () => cache.log.some(({ upstream }) => upstream === foreign.url);
+  await eventually("it is told of", isToldOf);
+
+  const narPath = await cache.narPath(object.storePathHash);
+  assert.equal((await cache.get(narPath)).status, 200);
+  assert.equal((await cache.get(`/${others[0]?.storePathHash}.ls`)).status, 404);
+
+  assert.deepEqual(foreign.requests.map(({ path }) => path), ["/nix-cache-info"]);
+  const [line, ...more] = cache.logged("warn");
+  assert.deepEqual([line?.msg, line?.["upstream"], more], [
+    ...["upstream is no binary cache", foreign.url, []],
+  ]);
+  assert.match(String(line?.["detail"]), /store directory is \/gnu\/store/);
+  const { upstreams } = await readStats(await cache.get("/stats"));
+  assert.deepEqual(upstreams.map(({ is_up }) => is_up), [false, true]);
+});
+
+Deno.test("health: an upstream without nix-cache-info and narinfos is a warning after twenty", async () => {
+  await using empty = await fakeUpstream({ priority: "absent" });
+  await using bare = await fakeUpstream({ ...stored, priority: "absent" });
+  await using cache = await TestCache.open({ upstreams: [empty, bare], timeoutMs: 3_000 });
+  const told = () => cache.logged("warn").map(({ msg, upstream }) => `${msg} ${upstream}`);
+  await cache.narinfo(object.storePathHash);
+  for (let count = 1; count < 40; count++) {
+    assert.deepEqual(told(), count < 20 ? [] : [`upstream has nothing ${empty.url}`], `${count}`);
+    const hash = `${count}`.padStart(32, "0");
+    assert.equal((await cache.get(`/${hash}.narinfo`)).status, 404);
+  }
+  assert.match(String(cache.logged("warn")[0]?.["hint"]), /path of --cache-upstream-url/);
+});
+
 Deno.test("health: a failure at the start is the upstream's last error in /stats", async () => {
   await using off = await fakeUpstream(stored);
   await using odd = await fakeUpstream(stored);

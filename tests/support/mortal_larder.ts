@@ -220,9 +220,15 @@ export class RunningLarder {
     const negative = new NegativeCache(0);
     const told = { metadata, memory: { negative, demotions }, signer, log };
     this.narinfos = new NarinfoServer({
-      ...{ negative, demotions, log },
+      ...{ negative, demotions, log, loops: { isPassedOn: false } },
       rows: { metadata, signer },
-      narinfoFetches: new NarinfoFetches({ ...told, pool, nowMs, signedPathsMax: Infinity }),
+      narinfoFetches: new NarinfoFetches({
+        ...told,
+        loops: { isPassedOn: false },
+        pool,
+        nowMs,
+        signedPathsMax: Infinity,
+      }),
       touches,
       prefetch: NO_PREFETCH,
     });

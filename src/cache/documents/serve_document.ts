@@ -3,6 +3,7 @@ import type { DocumentRow } from "../../metadata/document_keeper.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
+import type { Loops } from "../../upstream/loops.ts";
 import type { Touches } from "../touches.ts";
 import { type DocumentServed, keptDocument, type SentDocument } from "./document_answer.ts";
 import { UNCHANGED_FOR_MS } from "./document_rules.ts";
@@ -12,6 +13,7 @@ export interface DocumentServerDeps {
   readonly fetching: FetchDocumentDeps;
   readonly negative: NegativeCache<DocumentPath>;
   readonly touches: Pick<Touches, "document">;
+  readonly loops: Pick<Loops, "isPassedOn">;
 }
 
 /** `stored`: another request had it stored while this one read the row. */
@@ -33,12 +35,11 @@ export class DocumentServer {
     const kept = row === undefined ? undefined : await this.#kept(row);
     if (kept !== undefined && row !== undefined && !this.#isDue(row)) return hit(kept);
     if (negative.has(path)) return hit(kept);
-    const { value, joined } = this.#fetching.run(
-      path,
-      () => this.#fetchUnlessStored(name, requestId),
-    );
+    const { value, joined } = this.#deps.loops.isPassedOn
+      ? { value: fetchDocument(this.#deps.fetching, name, requestId), joined: false }
+      : this.#fetching.run(path, () => this.#fetchUnlessStored(name, requestId));
     let cacheResult: CacheResult = joined ? "JOINED" : "MISS";
-    let fetched = await value;
+    let fetched: SharedDocument = await value;
     // A pass-through has one reader: the first client.
     if (fetched.kind === "streamed" && joined) {
       fetched = await this.#fetch(name, requestId);

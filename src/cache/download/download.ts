@@ -52,6 +52,8 @@ export interface DownloadParts {
   readonly file: GrowingFile;
   readonly startedAtMs: number;
   readonly origin: DownloadOrigin;
+  /** True for the request of another larder. Default: false. */
+  readonly isPassedOn?: boolean;
 }
 
 /** One NAR file in flight, for any number of readers, each at its own pace. */
@@ -67,11 +69,15 @@ export class Download {
   #isWanted: boolean;
   readonly origin: DownloadOrigin;
 
-  constructor({ name, file, startedAtMs, origin }: DownloadParts) {
+  /** True if another larder requested it: larders on its way were not asked. */
+  readonly isPassedOn: boolean;
+
+  constructor({ name, file, startedAtMs, origin, isPassedOn = false }: DownloadParts) {
     this.name = name;
     this.file = file;
     this.startedAtMs = startedAtMs;
     this.origin = origin;
+    this.isPassedOn = isPassedOn;
     this.#isWanted = origin === "client";
   }
 

@@ -6,6 +6,7 @@ import { Download, type DownloadOrigin, ELSEWHERE, NotKept } from "./download.ts
 import { type InFlight, progressOf, type TransferProgress } from "../fetch/transfer_progress.ts";
 import { GrowingFile, makeGrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
+import type { Loops } from "../../upstream/loops.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import { type DownloadSpace, prefetchDeps } from "./prefetch_deps.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
@@ -25,6 +26,8 @@ export interface DownloadsDeps {
   readonly reads: Pick<ActiveReads, "begin">;
   /** Default: there are no other members. */
   readonly leases?: Pick<WorkLeases, "nar">;
+  /** Default: no request is one of another larder. */
+  readonly loops?: Pick<Loops, "isPassedOn">;
 }
 
 export interface FileParts {
@@ -134,8 +137,7 @@ export class Downloads implements InFlight {
    */
   join(nar: NarRecord, requestId: string): JoinedDownload {
     const inFlight = this.find(nar.name);
-    // A client waits longer than a prefetch, and may use more room.
-    if (inFlight === undefined || hasFailedInBackground(inFlight)) {
+    if (inFlight === undefined || this.hasFailedForOthers(inFlight)) {
       const file = this.#makeGrowingFile(nar, requestId);
       const run = (download: Download) => this.#runLeased(this.#run, { download, nar, requestId });
       const download = this.#start(nar, { file, origin: "client", run });
@@ -144,6 +146,22 @@ export class Downloads implements InFlight {
     const isFirstOfPrefetch = inFlight.origin === "prefetch" && !inFlight.isWanted;
     inFlight.want();
     return { download: inFlight, joined: true, isFirstOfPrefetch };
+  }
+
+  /**
+   * False while a download waits for its first byte, and another larder sent this request: the
+   * download may wait for that one.
+   */
+  mayJoin(narName: NarName): boolean {
+    return !this.#isPassedOn || this.#inFlight.get(narName)?.state.state !== "opening";
+  }
+
+  /**
+   * True for a failed download that says nothing about this request. A client waits longer than a
+   * prefetch, and may use more room. And it may have sources that another larder's request has not.
+   */
+  hasFailedForOthers({ isBackground, isPassedOn, state }: Download): boolean {
+    return state.state === "failed" && (isBackground || (isPassedOn && !this.#isPassedOn));
   }
 
   /**
@@ -205,6 +223,10 @@ export class Downloads implements InFlight {
     }
   }
 
+  get #isPassedOn(): boolean {
+    return this.#deps.loops?.isPassedOn ?? false;
+  }
+
   /** `undefined` for a file that cannot be opened. */
   #startReceived(received: ReceivedFile): Download | undefined {
     const { nar, path } = received;
@@ -231,7 +253,8 @@ export class Downloads implements InFlight {
     const { name } = nar;
     const use = file.use();
     const end = reads.begin(name);
-    const download = new Download({ name, file, startedAtMs: keeping.nowMs(), origin });
+    const facts = { startedAtMs: keeping.nowMs(), origin, isPassedOn: this.#isPassedOn };
+    const download = new Download({ name, file, ...facts });
     this.#inFlight.set(name, download);
     const start = { name: "download nar", facts: { "larder.nar": name } };
     const running = tracer.span(start, async (span) => {
@@ -278,9 +301,4 @@ interface DownloadStart {
 
 function isKeptSomewhere({ state }: Download): boolean {
   return state.state === "kept" || (state.state === "failed" && state.reason === ELSEWHERE);
-}
-
-/** True for a download that failed before a client could need it. */
-function hasFailedInBackground({ isBackground, state }: Download): boolean {
-  return isBackground && state.state === "failed";
 }

@@ -4,6 +4,7 @@ import type { WorkLeases } from "../../locks/work_leases.ts";
 import type { MetadataStore, NarinfoRow } from "../../metadata/metadata_store.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { Loops } from "../../upstream/loops.ts";
 import type { NarinfoPrefetcher, PrefetchRequest } from "../prefetch/prefetch_ports.ts";
 import type { Demotions } from "../sources/demotions.ts";
 import {
@@ -35,6 +36,7 @@ export interface NarinfoFetchesDeps {
   readonly memory: UpstreamMemory;
   /** Default: there are no other members. */
   readonly leases?: Pick<WorkLeases, "narinfo"> | undefined;
+  readonly loops: Pick<Loops, "isPassedOn">;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
@@ -74,7 +76,12 @@ export class NarinfoFetches implements NarinfoPrefetcher {
   }
 
   async fetch(request: NarinfoRequest): Promise<ClientNarinfo> {
-    const { storePathHash, row } = request;
+    const { storePathHash, row, requestId } = request;
+    if (this.#deps.loops.isPassedOn) {
+      const narinfo = await fetchNarinfo(this.#deps, storePathHash, { requestId });
+      if (narinfo.kind === "unknown") this.#listen(narinfo.later, requestId);
+      return { narinfo, isJoined: false, hasJoinedPrefetch: false };
+    }
     const prefetch = this.#prefetches.get(storePathHash);
     if (prefetch !== undefined && row === undefined) {
       const narinfo = await prefetch.narinfo;

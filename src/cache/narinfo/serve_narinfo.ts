@@ -4,6 +4,7 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
+import type { Loops } from "../../upstream/loops.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
 import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "../prefetch/prefetch_ports.ts";
 import type { Demotions } from "../sources/demotions.ts";
@@ -37,6 +38,7 @@ export interface NarinfoServerDeps {
   readonly demotions: Demotions;
   readonly touches: Touches;
   readonly prefetch: NarinfoResponseWatcher;
+  readonly loops: Pick<Loops, "isPassedOn">;
   readonly log: Logger;
 }
 
@@ -77,7 +79,7 @@ export class NarinfoServer {
   }
 
   async #fetch(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
-    const { narinfoFetches, prefetch, rows: { signer }, touches } = this.#deps;
+    const { narinfoFetches, prefetch, rows: { signer }, touches, loops } = this.#deps;
     const { narinfo, isJoined, hasJoinedPrefetch } = await narinfoFetches.fetch(request);
     const cacheResult = isJoined ? "JOINED" : "MISS";
     if (narinfo.kind === "found") {
@@ -86,7 +88,9 @@ export class NarinfoServer {
       if (hasJoinedPrefetch) touches.narinfo(row.storePathHash);
       const clientRequest = { requestId: request.requestId, isHead };
       const isFirstOfPrefetch = hasJoinedPrefetch && prefetch.hit(row, clientRequest);
-      if (!hasJoinedPrefetch) prefetch.missed(narinfo, { ...clientRequest, isJoined });
+      if (!hasJoinedPrefetch && !loops.isPassedOn) {
+        prefetch.missed(narinfo, { ...clientRequest, isJoined });
+      }
       return { cacheResult, text: signer.textOf(row), isFirstOfPrefetch };
     }
     const { row } = request;

@@ -12,6 +12,7 @@ import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { logRefusal, refusalAnswer } from "./access_refusal.ts";
 import { pathOf } from "./path.ts";
 import type { RequestObserver } from "./request_observer.ts";
+import type { Loops } from "../../upstream/loops.ts";
 import type { Match, Route, Router } from "../routes/router.ts";
 import type { RefusedRequest } from "../server/refusal.ts";
 
@@ -19,6 +20,8 @@ export interface RequestPipelineDeps {
   readonly router: Router;
   readonly access: AccessRules;
   readonly observer: RequestObserver;
+  /** Knows the requests that have come back. Default: none has. */
+  readonly loops?: Pick<Loops, "hasComeBack" | "run"> | undefined;
   /** `undefined`: no tracing. */
   readonly tracer?: Tracer | undefined;
   readonly log: Logger;
@@ -38,9 +41,11 @@ interface IdentifiedRequest {
 
 const MALFORMED = { kind: "malformed" } as const;
 
+const ABSENT = { "x-cache": "MISS" };
+
 /** The steps around every route: request id, routing, access, failures. */
 export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipeline {
-  const { router, access, observer, tracer, log } = deps;
+  const { router, access, observer, loops, tracer, log } = deps;
   const requestIdOf = createRequestIds();
   const failedTokens = new FailedTokens(() => clock.nowMs());
   return { handle, refuse };
@@ -91,7 +96,13 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     const { params } = match;
     const caller = decision?.caller;
     try {
-      const answer = await match.handler({ request, requestId, head, params, caller });
+      const routed = { request, requestId, head, params, caller };
+      const via = match.route.cached && loops ? request.headers.get("via") : null;
+      // What is here needs no way round: its sender would have found it.
+      if (via !== null && loops?.hasComeBack(via)) return statusAnswer(404, head, ABSENT);
+      const answer = via === null || loops === undefined
+        ? await match.handler(routed)
+        : await loops.run(via, () => match.handler(routed));
       return caller === undefined ? answer : keptFromOthers(answer);
     } catch (error) {
       return failed(log, error, { request, requestId, route: match.route });

@@ -75,6 +75,10 @@ export const COUNTERS = {
     labels: { type: LOCK_TYPES },
     when: "redis",
   },
+  upstream_loops_total: {
+    help: "Requests to an upstream that came back to this larder",
+    labels: {},
+  },
   member_reads_total: {
     help: "NAR files that another member downloads, read from there, by result",
     labels: { result: ["whole", "late", "failed"] },

@@ -10,7 +10,7 @@ import { UpstreamTimeout } from "./answer_watch.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";
 import { failedReading, readRefusal } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
-import type { UpstreamTrace } from "./upstream_trace.ts";
+import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
 /** Read as part of the answer, under its timeouts: nearly all documents are smaller. */
 const FIRST_BYTES = 64 * 1024;
@@ -21,7 +21,7 @@ const ENCODING_REGEXP = /^[a-z0-9-]{1,16}(?:, ?[a-z0-9-]{1,16})*$/;
 export interface HttpDocumentSourceDeps {
   readonly settings: HttpUpstreamSettings;
   readonly client: HttpClient;
-  readonly trace?: Pick<UpstreamTrace, "answered"> | undefined;
+  readonly trace?: UpstreamTrace | undefined;
 }
 
 /** The documents of a binary cache behind HTTP. */
@@ -30,18 +30,19 @@ export class HttpDocumentSource implements DocumentSource {
   readonly #fetch: UpstreamFetch;
   readonly #idleTimeoutMs: number;
 
-  readonly #answered: UpstreamTrace["answered"] | undefined;
+  readonly #trace: UpstreamTrace;
 
-  constructor({ settings, client, trace }: HttpDocumentSourceDeps) {
+  constructor({ settings, client, trace = NO_UPSTREAM_TRACE }: HttpDocumentSourceDeps) {
     this.url = settings.url;
-    this.#answered = trace?.answered;
+    this.#trace = trace;
     this.#fetch = new UpstreamFetch(settings, client);
     this.#idleTimeoutMs = settings.idleTimeoutMs;
   }
 
   async openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer> {
     try {
-      const options = { signal, answered: this.#answered };
+      const { answered } = this.#trace;
+      const options = { headers: this.#trace.headers(), signal, answered };
       return await this.#fetch.run(`${this.url}/${path}`, options, async (response) => {
         if (response.status !== 200) return await readRefusal(response);
         const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";

@@ -5,12 +5,14 @@ import { clock } from "../../runtime/current.ts";
 import type { HttpClient } from "../../runtime/net.ts";
 import {
   type DocumentReading,
+  ForeignStore,
   type NarinfoReading,
   type NarinfoSource,
   NoAnswer,
   noAnswerReasonOf,
   type RequestRank,
 } from "../upstream.ts";
+import { LARDER_HEADER } from "../loops.ts";
 import { dial } from "./http_client.ts";
 import { failedReading } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
@@ -19,12 +21,21 @@ import { readSmallDocument } from "./small_document.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
+/** What an upstream's answer says of its root. */
+export interface UpstreamRoot {
+  /** True if it has a nix-cache-info. */
+  readonly hasInfo: boolean;
+  readonly isLarder: boolean;
+}
+
 export interface HttpNarinfoSourceDeps {
   readonly settings: HttpUpstreamSettings;
   readonly client: HttpClient;
   /** Requests narinfos, here or on another thread. This thread keeps the timeouts. */
   readonly fetcher: NarinfoFetcher;
   readonly trace?: UpstreamTrace | undefined;
+  /** Called with each answer to a request for its nix-cache-info. */
+  readonly described?: ((root: UpstreamRoot) => void) | undefined;
   /** Called when the upstream refuses a request because it is too busy. */
   readonly busy?: (() => void) | undefined;
 }
@@ -60,8 +71,13 @@ export class HttpNarinfoSource implements NarinfoSource {
   }
 
   async describe(signal?: AbortSignal): Promise<number | undefined> {
+    const { trace = NO_UPSTREAM_TRACE, described = () => undefined } = this.#deps;
     const reading = await this.#fetch
-      .run(`${this.url}/nix-cache-info`, { signal }, readSmallDocument)
+      .run(`${this.url}/nix-cache-info`, { headers: trace.headers(), signal }, (response) => {
+        const { status, headers } = response;
+        described({ hasInfo: status === 200, isLarder: headers.has(LARDER_HEADER) });
+        return readSmallDocument(response);
+      })
       .catch((error): DocumentReading => failedReading(error));
     if (reading.kind === "failed") {
       const reason = noAnswerReasonOf(reading);
@@ -72,7 +88,7 @@ export class HttpNarinfoSource implements NarinfoSource {
     if (reading.kind === "absent") return undefined;
     const info = parseNixCacheInfo(reading.text);
     if (info.storeDir === STORE_DIR) return info.priority;
-    throw new Failure("corrupt", `Cannot use upstream: its store directory is ${info.storeDir}`);
+    throw new ForeignStore(info.storeDir);
   }
 
   async reach(signal: AbortSignal): Promise<boolean> {

@@ -18,3 +18,11 @@ export function upstreamTraceOf(tracer: Tracer, propagates: boolean): UpstreamTr
     answered: (status) => tracer.note({ "http.response.status_code": status }),
   };
 }
+
+/** The same trace; each request has these headers, too. */
+export function traceWith(
+  trace: UpstreamTrace = NO_UPSTREAM_TRACE,
+  headers: UpstreamTrace["headers"],
+): UpstreamTrace {
+  return { ...trace, headers: () => ({ ...trace.headers(), ...headers() }) };
+}

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { PooledUpstream } from "../../../src/upstream/pooled_upstream.ts";
 import {
+  ForeignStore,
   NoAnswer,
   type NoAnswerReason,
   type QueuedNarinfoSource,
@@ -113,6 +114,21 @@ Deno.test("pool: one that ends probes no more", async () => {
   assert.deepEqual(upstream.probedAtMs, []);
 });
 
+Deno.test("pool: an upstream of another store directory is used once it has ours", async () => {
+  using time = new PlayedTime();
+  using upstream = new PlayedUpstream(time);
+  upstream.isForeign = true;
+  await upstream.pooled.probeAtStart();
+  const { pooled } = upstream;
+  assert.deepEqual([pooled.isDown, pooled.looksUp, pooled.wait], [true, false, "none"]);
+  await time.advance(31_000);
+  assert.deepEqual([pooled.isDown, upstream.probedAtMs.length], [true, 2]);
+  upstream.isForeign = false;
+  upstream.answers = true;
+  await time.advance(31_000);
+  assert.deepEqual([pooled.isDown, pooled.looksUp, pooled.wait], [false, true, "full"]);
+});
+
 /** Refuses or says nothing for the whole timeout, until it `answers`. */
 class PlayedUpstream implements QueuedNarinfoSource, Disposable {
   readonly url = "http://upstream.test";
@@ -123,6 +139,7 @@ class PlayedUpstream implements QueuedNarinfoSource, Disposable {
   readonly #time: PlayedTime;
   #reason: NoAnswerReason = "unreachable";
   answers = false;
+  isForeign = false;
 
   constructor(time: PlayedTime) {
     this.#time = time;
@@ -144,6 +161,7 @@ class PlayedUpstream implements QueuedNarinfoSource, Disposable {
 
   async describe(): Promise<number | undefined> {
     this.probedAtMs.push(this.#time.nowMs);
+    if (this.isForeign) throw new ForeignStore("/gnu/store");
     if (this.answers) return 40;
     const reason = this.#reason;
     if (reason === "timeout") await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS));

@@ -30,6 +30,7 @@ Deno.test("narinfo: another member has its lease once the database has the row",
     leases: { narinfo: () => Promise.resolve(lease) },
     signer: createSigner(undefined),
     nowMs: () => 0,
+    loops: { isPassedOn: false },
     signedPathsMax: Infinity,
     log: createLogger("error", { write() {} }),
   });

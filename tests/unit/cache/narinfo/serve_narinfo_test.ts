@@ -41,6 +41,7 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
     demotions,
     touches,
     prefetch: { hit: () => false, missed: () => undefined },
+    loops: { isPassedOn: false },
     log,
   });
 
