@@ -171,7 +171,7 @@ function withWays(parts: AppParts, loops: Loops): AppParts {
 }
 
 function pipelineOf(
-  { identity, telemetry }: AppParts,
+  { identity, telemetry, writes }: AppParts,
   routes: readonly Route[],
   loops: Loops,
 ): RequestPipeline {
@@ -183,7 +183,10 @@ function pipelineOf(
   });
   const access = new AccessRules(identity, routes);
   const router = new Router(routes);
-  return createRequestPipeline({ router, access, observer, loops, tracer, log });
+  const uploadHint = writes.uploads.allowed
+    ? "upload below /upload, as in nix copy --to http://HOST/upload"
+    : "upload below /upload, once larder has --cache-allow-put-verb";
+  return createRequestPipeline({ router, access, observer, uploadHint, loops, tracer, log });
 }
 
 interface NameParts {

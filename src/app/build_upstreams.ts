@@ -33,7 +33,11 @@ export function buildUpstreams(
   const { settings: all, caCertificates, trace } = parts.upstream;
   const { log, tracer, metrics } = parts.telemetry;
   const client = resources.use(createUpstreamClient(parts.runtime.net, caCertificates));
-  const lastAnswers = new LastAnswers(parts.nowMs);
+  const lastAnswers = new LastAnswers(
+    parts.nowMs,
+    (upstream) =>
+      all.some(({ url, authorization }) => url === upstream && authorization !== undefined),
+  );
   const upstreamLog = createUpstreamLog({ log, lastAnswers, nowMs: parts.nowMs });
   const roots = new EmptyRoots(log);
   // Before the pool: its requests end before the Worker does.

@@ -28,8 +28,21 @@ const MAGICS: readonly (readonly [Exclude<Compression, "none">, Magic])[] = [
   ["bzip2", [...BZIP2_HEADER, 0x17, 0x72, 0x45, 0x38, 0x50, 0x90]],
 ];
 
+/** Compressions of Nix that larder cannot decode. */
+const UNSUPPORTED_MAGICS: readonly (readonly [name: string, readonly number[]])[] = [
+  ["lzma", [0x5d, 0x00, 0x00]],
+  ["lzip", [0x4c, 0x5a, 0x49, 0x50]],
+  ["lz4", [0x04, 0x22, 0x4d, 0x18]],
+];
+
 /** The leading bytes of a file that show its compression. */
 export const MAGIC_BYTES = 10;
+
+/** The compression of a file that begins so, where larder cannot decode it. */
+export function unsupportedMagic(bytes: Uint8Array): string | undefined {
+  const isBegin = (magic: readonly number[]) => magic.every((byte, at) => bytes[at] === byte);
+  return UNSUPPORTED_MAGICS.find(([, magic]) => isBegin(magic))?.[0];
+}
 
 /** The compression of a file that begins so: "none" if no compressor writes that. */
 export function compressionOfMagic(bytes: Uint8Array): Compression {

@@ -15,12 +15,27 @@ const HINTS: Readonly<Record<UpstreamFailure, string>> = {
   untrusted: "give its public key with --cache-upstream-public-key",
 };
 
-/** The operator's remedy for a failure: the same text in the log, the page and the verdict. */
-export function hintFor({ reason, detail, status }: Omit<HintedFailure, "kind">): string {
+/** Remedy for a server with the certificate of an authority. */
+export const CA_AS_SERVER =
+  "give the upstream a certificate with CA:FALSE in its basicConstraints: its own is an authority's";
+
+/**
+ * The operator's remedy for a failure: the same text in the log, the page and the verdict.
+ * `hasCredentials`: the request had some.
+ */
+export function hintFor(
+  { reason, detail, status }: Omit<HintedFailure, "kind">,
+  hasCredentials: boolean,
+): string {
+  // Of the TLS library: the upstream presents an authority's certificate as its own.
+  if (/CaUsedAsEndEntity/.test(detail)) return CA_AS_SERVER;
   if (/certificate/i.test(detail)) {
     return "give the authority of its certificate with --cache-upstream-ca-file";
   }
-  return status === UNAUTHORIZED ? "give its credentials with --netrc-file" : HINTS[reason];
+  if (status !== UNAUTHORIZED) return HINTS[reason];
+  return hasCredentials
+    ? "correct its credentials in --netrc-file or in its URL: it refuses them"
+    : "give its credentials with --netrc-file";
 }
 
 /** The failure in the error of a request for the priority, or of a probe. */

@@ -44,27 +44,35 @@ type FailedAnswer = ReturnType<typeof failureOf>;
 /** The answers of each upstream, for the status page. */
 export class LastAnswers {
   readonly #nowMs: () => number;
+  readonly #hasCredentials: (upstream: string) => boolean;
   readonly #answers = new Map<string, Noted>();
 
-  constructor(nowMs: () => number) {
+  /** `hasCredentials`: whether requests to an upstream have some. Default: none have. */
+  constructor(nowMs: () => number, hasCredentials: (upstream: string) => boolean = () => false) {
     this.#nowMs = nowMs;
+    this.#hasCredentials = hasCredentials;
+  }
+
+  /** The remedy for a failure of an upstream. */
+  hintFor(upstream: string, failure: FailedAnswer): string {
+    return hintFor(failure, this.#hasCredentials(upstream));
   }
 
   note(upstream: string, reading: NarinfoReading): void {
     const noted = this.#of(upstream);
     noted.counts[reading.kind]++;
-    noted.last = this.#answer(noted, reading, "narinfo");
+    noted.last = this.#answer(upstream, reading, "narinfo");
   }
 
   noteNar(upstream: string, reading: UpstreamReading): void {
     const noted = this.#of(upstream);
-    noted.lastNar = this.#answer(noted, reading, "nar");
+    noted.lastNar = this.#answer(upstream, reading, "nar");
   }
 
   /** Notes the error of a probe, which may come before the first narinfo request. */
   undescribed(upstream: string, error: unknown): void {
     const failure = failureOf(error);
-    this.#of(upstream).lastError = lastErrorOf(failure, "probe", this.#nowMs());
+    this.#of(upstream).lastError = this.#lastErrorOf(upstream, failure, "probe");
   }
 
   /** Notes how long an answer took. */
@@ -79,11 +87,25 @@ export class LastAnswers {
     return this.#of(upstream);
   }
 
-  #answer(noted: Noted, reading: UpstreamReading, request: LastError["request"]): LastAnswer {
+  #answer(
+    upstream: string,
+    reading: UpstreamReading,
+    request: LastError["request"],
+  ): LastAnswer {
     const atMs = this.#nowMs();
     if (reading.kind !== "failed") return { result: reading.kind, atMs };
-    noted.lastError = lastErrorOf(reading, request, atMs);
+    this.#of(upstream).lastError = this.#lastErrorOf(upstream, reading, request);
     return { result: reading.reason, atMs };
+  }
+
+  #lastErrorOf(
+    upstream: string,
+    failure: FailedAnswer,
+    request: LastError["request"],
+  ): LastError {
+    const { reason, status } = failure;
+    const hint = this.hintFor(upstream, failure);
+    return { reason, status, request, hint, atMs: this.#nowMs() };
   }
 
   #of(upstream: string): Noted {
@@ -95,13 +117,4 @@ export class LastAnswers {
     this.#answers.set(upstream, noted);
     return noted;
   }
-}
-
-function lastErrorOf(
-  failure: FailedAnswer,
-  request: LastError["request"],
-  atMs: number,
-): LastError {
-  const { reason, status } = failure;
-  return { reason, status, request, hint: hintFor(failure), atMs };
 }

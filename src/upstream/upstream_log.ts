@@ -2,7 +2,7 @@ import type { Facts } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
-import { failureOf, hintFor } from "./failure_hints.ts";
+import { failureOf } from "./failure_hints.ts";
 import type { LastAnswers, LastError } from "./last_answers.ts";
 import type { UpstreamReading } from "./upstream.ts";
 import { upstreamState } from "./upstream_state.ts";
@@ -13,7 +13,7 @@ export const UPSTREAM_NOT_TRUSTED = "upstream is not trusted";
 export interface UpstreamLogDeps {
   readonly log: Logger;
   /** Has each answer before it is `noted`. */
-  readonly lastAnswers: Pick<LastAnswers, "of">;
+  readonly lastAnswers: Pick<LastAnswers, "of" | "hintFor">;
   readonly nowMs: () => number;
 }
 
@@ -55,7 +55,12 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       if (reading.kind !== "failed") return;
       const { kind: _, ...failure } = reading;
       const byRequest = requestId === undefined ? {} : { request_id: requestId };
-      const facts = { upstream, ...byRequest, ...failure, hint: hintFor(failure) };
+      const facts = {
+        upstream,
+        ...byRequest,
+        ...failure,
+        hint: lastAnswers.hintFor(upstream, failure),
+      };
       if (reading.reason !== "untrusted") {
         const one = outagesOf(upstream);
         one.isPresent = true;
@@ -74,7 +79,11 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       const isOver = state === "up" || state === "untrusted";
       if (isOver) one.failed.worked({ upstream });
       else if (!one.isPresent) {
-        const { message, facts } = failureInLog(error, lastError);
+        const { message, facts } = failureInLog(
+          error,
+          lastError,
+          (failure) => lastAnswers.hintFor(upstream, failure),
+        );
         one.failed.failed(message, { upstream, ...facts });
       }
       one.isPresent = !isOver;
@@ -92,7 +101,11 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
 }
 
 /** The log line for a failure that no request of a client met. */
-function failureInLog(error: unknown, lastError: LastError | undefined) {
+function failureInLog(
+  error: unknown,
+  lastError: LastError | undefined,
+  hintFor: (failure: ReturnType<typeof failureOf>) => string,
+) {
   if (error === undefined) {
     const { reason, status, hint } = lastError ?? {};
     const known = { reason, status, hint };

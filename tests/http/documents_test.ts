@@ -270,3 +270,16 @@ function comparable(response: Response | undefined, ...but: readonly string[]): 
   const varying = ["date", "x-request-id", ...but];
   return [...response?.headers ?? []].filter(([name]) => !varying.includes(name));
 }
+
+Deno.test("documents: the log of a derivation whose name has a question mark is served", async () => {
+  const drv = `${HASH}-patch?id=2.drv`;
+  const documents = { [`/log/${drv.replace("?", "%3F")}`]: "patched\n" };
+  await using upstream = await fakeUpstream({ documents });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  // Nix does not escape it, programs do.
+  for (const path of [`/log/${drv}`, `/log/${drv.replace("?", "%3F")}`]) {
+    const answer = await cache.get(path);
+    assert.deepEqual([answer.status, await answer.text()], [200, "patched\n"], path);
+  }
+  assert.equal(upstream.count(/^\/log\//), 1);
+});

@@ -35,6 +35,24 @@ Deno.test("healthz and readyz: 200 with every upstream down", async () => {
   }
 });
 
+Deno.test("pipeline: a PUT that is not allowed is told where uploads go", async () => {
+  for (const allowed of [false, true]) {
+    const uploads = { allowed, keys: [], requireSignature: false };
+    await using cache = await TestCache.open({ ...NOBODY, uploads });
+    const paths = [`/${HASH}.narinfo`, `/nar/${"0".repeat(52)}.nar`, "/nix-cache-info"];
+    if (!allowed) paths.push(`/upload/${HASH}.narinfo`);
+    for (const path of paths) {
+      const answer = await cache.put(path, "x");
+      assert.equal(answer.status, 405, path);
+      const text = await answer.text();
+      assert.match(text, /^Method Not Allowed: upload below \/upload,.*\n$/, path);
+      assert.equal(text.includes("--cache-allow-put-verb"), !allowed, path);
+    }
+    const posted = await cache.request("POST", `/${HASH}.narinfo`);
+    assert.deepEqual([posted.status, await posted.text()], [405, "Method Not Allowed\n"]);
+  }
+});
+
 Deno.test("pipeline: every answer has an id, the caller's if short and plain", async () => {
   await using cache = await TestCache.open(NOBODY);
   const paths = ["/nix-cache-info", `/${HASH}.narinfo`, "/nar/x", "/nothing", "/%2f", "/healthz"];

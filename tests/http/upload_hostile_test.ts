@@ -35,6 +35,21 @@ Deno.test("hostile upload: bytes that are not of their compression are 422, and 
   await nothingKept(cache);
 });
 
+Deno.test("hostile upload: a compression that larder has not is 422 with its NAR", async () => {
+  await using cache = await uploadCache();
+  const magics = { lzma: "\x5d\0\0\x80\0", lzip: "LZIP\x01", lz4: "\x04\x22\x4d\x18" };
+  for (const [name, magic] of Object.entries(magics)) {
+    // Nix gives it the name of a NAR without compression.
+    const bytes = Uint8Array.from(magic + "x".repeat(1_000), (char) => char.charCodeAt(0));
+    const body = new Blob([bytes.subarray(0, 2), bytes.subarray(2)]).stream();
+    const answer = await cache.put(narPathOf(bytes, ""), body, AS_WRITER);
+    const [status, line] = await said(answer);
+    assert.equal(status, 422, name);
+    assert.match(line, new RegExp(`^expected a compression of none, xz, .*, got ${name}$`));
+  }
+  await nothingKept(cache);
+});
+
 Deno.test("hostile upload: a bomb is 422 once it holds a gibibyte, and gone", async () => {
   await using cache = await uploadCache();
   const bytes = zstdFrame({ window: 7 << 3, blocks: zstdBlocks(9_000) });

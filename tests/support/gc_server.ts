@@ -30,6 +30,8 @@ export class GcServer extends TestListener {
     const observer = new RequestObserver({ metrics: undefined, log, scheme: "http" });
     const routes = [gcRoute({ gc })];
     const access = new AccessRules({ ownNames: [], usesTls: false, tokens: [] }, routes);
-    super(createRequestPipeline({ router: new Router(routes), access, observer, log }));
+    super(
+      createRequestPipeline({ router: new Router(routes), access, observer, uploadHint: "", log }),
+    );
   }
 }

@@ -69,7 +69,9 @@ async function probe(
     const { status, text, clockLeadMs } = await fetchCacheInfo(requests, url, signal);
     const latencyMs = clock.nowMs() - startedAtMs;
     if (status !== 200 && status !== 404) {
-      return { ...base, clockLeadMs, reach: { kind: "refused", reason: `HTTP status ${status}` } };
+      const given = http.authorization === undefined ? "" : ", with its credentials";
+      const reason = `HTTP status ${status}${given}`;
+      return { ...base, clockLeadMs, reach: { kind: "refused", reason } };
     }
     const problem = status === 200 ? problemOf(text) : undefined;
     if (problem !== undefined) {

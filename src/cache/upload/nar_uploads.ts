@@ -2,6 +2,7 @@ import { digestOf } from "../../base/digest_of.ts";
 import { Failure, type FailureKind, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import { COMPRESSIONS, MAGIC_BYTES, unsupportedMagic } from "../../nix/compression.ts";
 import { compressionOf, hashOf, type NarName, narName as plainName } from "../../nix/nar_name.ts";
 import { files } from "../../runtime/current.ts";
 import type { Space } from "../../space/space.ts";
@@ -140,7 +141,12 @@ export class NarUploads {
     const compression = compressionOf(narName);
     const toMeasure = { path: file.path, compression, length: body.length };
     using measure = new FileMeasure(this.#deps.verifier, toMeasure);
+    let begin = new Uint8Array();
     for await (const piece of piecesOf(body)) {
+      if (compression === "none" && begin.length < MAGIC_BYTES) {
+        begin = Uint8Array.of(...begin, ...piece.subarray(0, MAGIC_BYTES - begin.length));
+        checkBegin(begin);
+      }
       this.#deps.telemetry.received.add(piece.length);
       running.received(piece.length);
       await file.write(piece);
@@ -168,6 +174,14 @@ function refusalOf(
   const isUnavailable = error instanceof Failure && UNAVAILABLE_KINDS.includes(error.kind);
   if (isUnavailable) return new UploadRefused("overloaded", "expected a storage that answers");
   return new UploadRefused("no-room", "expected a storage that takes it");
+}
+
+/** Nix names a NAR in lzma like one without compression: its narinfo would come too late. */
+function checkBegin(begin: Uint8Array): void {
+  const compression = unsupportedMagic(begin);
+  if (compression === undefined) return;
+  const known = Object.keys(COMPRESSIONS).join(", ");
+  throw new UploadRefused("invalid", `expected a compression of ${known}, got ${compression}`);
 }
 
 function checkName(narName: NarName, fileHash: Sha256): void {

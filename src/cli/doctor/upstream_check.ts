@@ -1,15 +1,18 @@
 import type { UpstreamProbe } from "../../app/doctor/probe_upstreams.ts";
+import { CA_AS_SERVER } from "../../upstream/failure_hints.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 
 /** larder prefetches nothing from an upstream that takes longer. */
 const SLOW_PART = 2;
 
 const ADVICE: readonly (readonly [sign: RegExp, advice: string])[] = [
+  [/CaUsedAsEndEntity/, CA_AS_SERVER],
   [
     /certificate/i,
     "give its authority with --cache-upstream-ca-file, and check the clock of this machine",
   ],
   [/took over/, "check the network, or raise the --cache-upstream-…-timeout that it names"],
+  [/HTTP status 40[13], with/, "correct its credentials in --netrc-file or in its URL"],
   [/HTTP status 40[13]/, "give its credentials with --netrc-file"],
   [/store directory|Cannot read nix-cache-info/, "give the URL of a binary cache for /nix/store"],
 ];

@@ -3,6 +3,10 @@
  */
 const MALFORMED_REGEXP = /[^!-~]|\\|%2f|%5c|%00|%(?![0-9a-f]{2})/i;
 
+/** Names of store paths may have a "?", which Nix does not escape: these paths end behind it. */
+const NAMED_BY_STORE_PATH_REGEXP = /^(?:\/upload)?\/(?:log|build-trace-v2|realisations)\//;
+const WHOLE_NAME_REGEXP = /\.(?:drv|doi)$/;
+
 /**
  * The path of a URL, decoded, without its query; `undefined` if it is not well-formed. Dot segments
  * stay as they are: neither Deno nor larder resolves them.
@@ -11,7 +15,7 @@ export function pathOf(url: string): string | undefined {
   const start = url.indexOf("/", url.indexOf("://") + 3);
   if (start < 0) return "/";
   const query = url.indexOf("?", start);
-  const path = query < 0 ? url.slice(start) : url.slice(start, query);
+  const path = query < 0 ? url.slice(start) : url.slice(start, endOfPath(url, { start, query }));
   if (MALFORMED_REGEXP.test(path)) return undefined;
   if (!path.includes("%")) return path;
   try {
@@ -19,4 +23,14 @@ export function pathOf(url: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The end of the path before the query, or of a name that has the first "?" itself. */
+function endOfPath(
+  url: string,
+  { start, query }: { readonly start: number; readonly query: number },
+): number {
+  const path = url.slice(start, query);
+  if (!NAMED_BY_STORE_PATH_REGEXP.test(path) || WHOLE_NAME_REGEXP.test(path)) return query;
+  return WHOLE_NAME_REGEXP.test(url) ? url.length : query;
 }

@@ -3,7 +3,7 @@ import { clock, dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { Access, AccessRules } from "../access/access_rules.ts";
-import { type Answer, statusAnswer } from "../message/answer.ts";
+import { type Answer, lineAnswer, statusAnswer } from "../message/answer.ts";
 import { forTokenHolders } from "../message/cache_control.ts";
 import { FailedTokens } from "../access/failed_tokens.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
@@ -20,6 +20,8 @@ export interface RequestPipelineDeps {
   readonly router: Router;
   readonly access: AccessRules;
   readonly observer: RequestObserver;
+  /** What a client may do whose PUT is not allowed: Nix prints it. */
+  readonly uploadHint: string;
   /** Knows the requests that have come back. Default: none has. */
   readonly loops?: Pick<Loops, "hasComeBack" | "run"> | undefined;
   /** `undefined`: no tracing. */
@@ -40,6 +42,9 @@ interface IdentifiedRequest {
 }
 
 const MALFORMED = { kind: "malformed" } as const;
+
+/** The phrase of status 405. */
+const NOT_ALLOWED = "Method Not Allowed";
 
 const ABSENT = { "x-cache": "MISS" };
 
@@ -85,7 +90,8 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     if (match.kind === "malformed") return statusAnswer(400, head);
     if (match.kind === "none") return statusAnswer(404, head);
     if (match.kind === "method") {
-      return statusAnswer(405, head, { allow: match.allow });
+      const line = request.method === "PUT" ? `${NOT_ALLOWED}: ${deps.uploadHint}` : NOT_ALLOWED;
+      return lineAnswer(405, line, head, { allow: match.allow });
     }
     if (decision?.kind === "refused") {
       const { refusal } = decision;

@@ -29,3 +29,20 @@ for (const [target, path] of CASES) {
     assert.equal(pathOf(`http://host:8501${target}`), path);
   });
 }
+
+Deno.test("path: a store path's name may have a question mark", () => {
+  const hash = "0".repeat(32);
+  for (const folder of ["/log", "/upload/log"]) {
+    const named = `${folder}/${hash}-patch?id=2.drv`;
+    assert.equal(pathOf(`http://localhost${named}`), named);
+    assert.equal(pathOf(`http://localhost${named.replace("?", "%3F")}`), named);
+    const plain = `${folder}/${hash}-patch.drv`;
+    for (const query of ["", "?", "?x=1", "?x=a.drv"]) {
+      assert.equal(pathOf(`http://localhost${plain}${query}`), plain, query);
+    }
+    assert.equal(pathOf(`http://localhost${named}%00.drv`), undefined);
+  }
+  const trace = `/build-trace-v2/${hash}-a?b.drv/out.doi`;
+  assert.equal(pathOf(`http://localhost${trace}`), trace);
+  assert.equal(pathOf("http://localhost/explain?path=a.drv"), "/explain");
+});
