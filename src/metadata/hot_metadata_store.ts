@@ -130,8 +130,8 @@ export class HotMetadataStore implements MetadataStore {
     return [...new Set([...await orElse([], stored), ...late])];
   }
 
-  referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
-    return this.#inner.referencesOf(storePathHash);
+  async referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
+    return this.#late.references(storePathHash) ?? await this.#inner.referencesOf(storePathHash);
   }
 
   pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {

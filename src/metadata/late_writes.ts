@@ -94,6 +94,11 @@ export class LateWrites {
     return this.#narinfos.get(storePathHash)?.row;
   }
 
+  /** The references of a late narinfo. */
+  references(storePathHash: StorePathHash): readonly StorePathHash[] | undefined {
+    return this.#narinfos.get(storePathHash)?.references;
+  }
+
   /** `undefined` where nothing of the path is late. Else resolves when it landed, or in time. */
   landed(storePathHash: StorePathHash, limitMs: number): Promise<void> | undefined {
     const change = this.#narinfos.get(storePathHash);

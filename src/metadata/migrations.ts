@@ -29,6 +29,7 @@ const NAMES = {
     "0015_copies",
     "0016_signed_paths",
     "0017_member_urls",
+    "0018_reference_rest",
   ],
   postgres: [
     "0001_tables",

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { hash } from "../support/metadata_rows.ts";
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
@@ -264,3 +265,20 @@ async function nothingKept(cache: TestCache): Promise<void> {
   assert.equal((await cache.metadata.stock()).keptBytes, 0);
   assert.equal(cache.space.budget.reservedBytes, 0);
 }
+
+Deno.test("hostile upload: above 10,000 references it is 422, and no row is written", async () => {
+  await using cache = await uploadCache();
+  const one = await pushOf(thing);
+  await (await cache.put(one.narPath, one.file.bytes, AS_WRITER)).text();
+  const withReferences = (count: number) => {
+    const hashes = Array.from({ length: count }, (_, index) => hash(`reference ${index}`));
+    const names = hashes.map((one) => `${one}-r`).sort().join(" ");
+    return one.narinfo.replace(/^References:.*$/m, `References: ${names}`);
+  };
+  const answer = await cache.put(one.narinfoPath, withReferences(10_001), AS_WRITER);
+  assert.deepEqual(await said(answer), [422, "expected at most 10000 references, got 10001"]);
+  assert.equal(await cache.metadata.findNarinfo(thing.storePathHash), undefined);
+  const largest = await cache.put(one.narinfoPath, withReferences(10_000), AS_WRITER);
+  assert.deepEqual(await said(largest), [201, "stored"]);
+  assert.equal((await cache.metadata.referencesOf(thing.storePathHash)).length, 10_000);
+});

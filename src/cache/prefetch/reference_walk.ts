@@ -14,6 +14,9 @@ const AHEAD_MAX = 64;
 /** Narinfos that one client request may prefetch. */
 const PER_REQUEST_MAX = 4_000;
 
+/** So many references of a prefetched narinfo count as one more of them. Most have fewer. */
+const REFERENCES_PER_COST = 20;
+
 /** References that wait for their turn, of all walks: some 2 MB. */
 const WAITING_MAX = 20_000;
 
@@ -244,6 +247,8 @@ export class ReferenceWalk {
       return count("failed", 1);
     }
     this.#noteStored(storePathHash);
+    // Each reference is a row: a graph of large narinfos ends the walk sooner.
+    walk.left -= Math.floor(narinfo.references.length / REFERENCES_PER_COST);
     this.#add(narinfo.references, walk);
   }
 

@@ -26,6 +26,9 @@ import type { UploadTrust } from "./upload_trust.ts";
 /** Others write the same narinfo between reading and writing it no more often. */
 const TRIES_MAX = 5;
 
+/** Each is a row. The largest of nixpkgs have some thousand. */
+const UPLOAD_REFERENCES_MAX = 10_000;
+
 /** A path may have thousands of references. */
 const LINE_LENGTH_MAX = 2_000;
 
@@ -177,6 +180,11 @@ function parsed({ text, storePathHash }: NarinfoUpload): Narinfo {
     narinfo = parseNarinfo(text);
   } catch (error) {
     throw new UploadRefused("invalid", `expected a narinfo: ${messageOf(error)}`);
+  }
+  if (narinfo.references.length > UPLOAD_REFERENCES_MAX) {
+    const { length } = narinfo.references;
+    const line = `expected at most ${UPLOAD_REFERENCES_MAX} references, got ${length}`;
+    throw new UploadRefused("invalid", line);
   }
   if (narinfo.storePathHash === storePathHash) return narinfo;
   const line = `expected a StorePath with ${storePathHash}, got ${narinfo.storePath}`;

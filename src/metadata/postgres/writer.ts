@@ -27,6 +27,9 @@ export type Operation =
 /** Lists in one transaction: the commit costs more than most of them. */
 const LISTS_MAX = 64;
 
+/** References in one transaction, beyond the first list: their text stops this thread for 1 ms. */
+const REFERENCES_MAX = 4_000;
+
 /** The longest transaction: a list of ten thousand changes, on a slow server. */
 const WRITE_MAX_MS = 60_000;
 
@@ -119,7 +122,7 @@ export class Writer implements AsyncDisposable {
     const isOther = (write: PendingWrite) =>
       !("changes" in write) || write.mustWait !== first.mustWait;
     const end = this.#pending.findIndex(isOther);
-    return this.#pending.splice(0, Math.min(LISTS_MAX, end < 0 ? Infinity : end));
+    return this.#pending.splice(0, batchLength(this.#pending, end < 0 ? Infinity : end));
   }
 
   async #write(batch: readonly PendingWrite[]): Promise<void> {
@@ -148,6 +151,19 @@ export class Writer implements AsyncDisposable {
     }, waitMs);
     return row?.["outcome"] as WriteOutcome;
   }
+}
+
+/** The count of lists that one transaction takes, `countMax` at most. */
+function batchLength(pending: readonly PendingWrite[], countMax: number): number {
+  let references = 0;
+  for (const [index, write] of pending.entries()) {
+    for (const change of "changes" in write ? write.changes : []) {
+      if (change.kind === "put-narinfo") references += change.references.length;
+    }
+    const isOver = index > 0 && references > REFERENCES_MAX;
+    if (isOver || index >= Math.min(LISTS_MAX, countMax)) return index;
+  }
+  return pending.length;
 }
 
 /** The refusal of a list, by the kind that the functions of the database raise. */

@@ -17,6 +17,7 @@ import { isSameClaim } from "../nar_claims.ts";
 import { changeFile } from "./file_changes.ts";
 import type { Protection } from "./protection.ts";
 import { type NarColumns, readNarRecord } from "../rows.ts";
+import { dropReferences, REFERENCES_AT_ONCE, Unprepared } from "./reference_slices.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 import { resultCodeOf, SQLITE_CONSTRAINT } from "./result_codes.ts";
@@ -148,12 +149,10 @@ export class ChangeApplier {
   }
 
   #putNarinfo(change: ChangeOf<"put-narinfo">): void {
-    const { row, references, nar, sources, atMs, onlyIf, unlessKept = false } = change;
+    const { row, references, nar, sources, atMs } = change;
     const statements = this.#statements;
     const known = statements.findPath.get(row.storePathHash) as PathColumns | undefined;
-    const isOutdated = unlessKept && known?.is_kept === 1 ||
-      onlyIf !== undefined && !this.#holds(row, onlyIf);
-    if (isOutdated) throw new Outdated(row.storePathHash);
+    if (this.#isOutdated(change, known)) throw new Outdated(row.storePathHash);
     const { id: narId, isNew: isNewNar } = this.#narId(nar);
     for (const { upstream, location } of sources) {
       statements.putSource.run(narId, upstream, location);
@@ -168,9 +167,7 @@ export class ChangeApplier {
       row.ownSignature?.text ?? null,
     );
     const narIdBefore = known?.nar_id ?? undefined;
-    // A path without a narinfo has no references.
-    if (narIdBefore !== undefined) statements.removeReferences.run(pathId);
-    this.#addReferences(pathId, references);
+    this.#putReferences(pathId, references, known !== undefined);
     statements.addTouch.run(pathId, atMs, narId);
     if (known !== undefined) this.#protection.stored(pathId);
     if (!isNewNar) statements.removeLooseNar.run(narId);
@@ -179,12 +176,48 @@ export class ChangeApplier {
     }
   }
 
-  #addReferences(pathId: number, references: readonly StorePathHash[]): void {
-    const { addKnownReference, addReference } = this.#statements;
+  /** Those of a large narinfo came before it. Throws Unprepared where they are not all there. */
+  #putReferences(
+    pathId: number,
+    references: readonly StorePathHash[],
+    isKnownPath: boolean,
+  ): void {
+    const { addKnownReference, addReference, countReferences, dropReferences, unmarkRest } =
+      this.#statements;
+    if (references.length > REFERENCES_AT_ONCE) {
+      const count = Number(countReferences.get(pathId)?.["count"]);
+      if (count !== references.length) throw new Unprepared();
+      unmarkRest.run(pathId);
+      return;
+    }
+    if (isKnownPath) {
+      dropReferences.run(pathId, -1);
+      unmarkRest.run(pathId);
+    }
     for (const reference of references) {
       const { changes } = addKnownReference.run(pathId, reference);
       if (changes === 0) addReference.run(pathId, this.#addPath(reference));
     }
+  }
+
+  /**
+   * Removes the narinfo that the change may replace, as its references are written anew. False where
+   * the change is outdated. Call it within a transaction.
+   */
+  makeWay(change: ChangeOf<"put-narinfo">): boolean {
+    const { storePathHash } = change.row;
+    const known = this.#statements.findPath.get(storePathHash) as PathColumns | undefined;
+    if (this.#isOutdated(change, known)) return false;
+    if (known !== undefined && known.nar_id !== null) this.#removeNarinfo(storePathHash);
+    return true;
+  }
+
+  #isOutdated(
+    { row, onlyIf, unlessKept = false }: ChangeOf<"put-narinfo">,
+    known: PathColumns | undefined,
+  ): boolean {
+    return unlessKept && known?.is_kept === 1 ||
+      onlyIf !== undefined && !this.#holds(row, onlyIf);
   }
 
   #holds({ storePathHash, narName }: NarinfoRow, { body, at }: NarinfoCondition): boolean {
@@ -200,7 +233,7 @@ export class ChangeApplier {
     if (pathId === undefined) return;
     const narId = statements.narIdOfPath.get(pathId)?.["nar_id"];
     const use = statements.touchOf.get(pathId);
-    statements.removeReferences.run(pathId);
+    dropReferences(statements, pathId);
     statements.removeTouch.run(pathId);
     statements.removeNarinfo.run(pathId);
     if (narId === undefined || use === undefined) return;
@@ -244,7 +277,7 @@ export class ChangeApplier {
 
 /** A locked database or a full disk fails every list: single transactions would fail too. */
 function isOfOneList(error: unknown): boolean {
-  const refusals = [NarNameTaken, IntentLost, Outdated, ReservationLost];
+  const refusals = [NarNameTaken, IntentLost, Outdated, ReservationLost, Unprepared];
   if (refusals.some((kind) => error instanceof kind)) return true;
   return resultCodeOf(error) === SQLITE_CONSTRAINT;
 }

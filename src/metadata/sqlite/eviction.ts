@@ -12,6 +12,7 @@ import {
 } from "../space_keeper.ts";
 import { type ColdColumns, type Position, positionsAfter, readColdEntry } from "../cold_entries.ts";
 import type { Protection } from "./protection.ts";
+import { dropReferences } from "./reference_slices.ts";
 import type { Statements } from "./statements.ts";
 
 interface EvictionRow extends ColdEntry {
@@ -136,7 +137,7 @@ export class Eviction {
   }
 
   #removeNarinfo(pathId: number): void {
-    this.#statements.removeReferences.run(pathId);
+    dropReferences(this.#statements, pathId);
     this.#statements.removeTouch.run(pathId);
     this.#statements.removeNarinfo.run(pathId);
   }

@@ -3,7 +3,11 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
 import type { Protection } from "./protection.ts";
+import { dropReferences } from "./reference_slices.ts";
 import type { Statements } from "./statements.ts";
+
+/** The position in front of the first path. */
+export const FIRST_PATH = "0";
 
 /** The longest batch: rows from the disk take their time. */
 const SLICE_MS = 2;
@@ -26,6 +30,7 @@ export const ROW_SWEEP_SQL = {
   removeUnnamedPaths: `DELETE FROM path WHERE id > ? AND id <= ?
     AND NOT EXISTS (SELECT 1 FROM narinfo_use WHERE path_id = path.id)
     AND NOT EXISTS (SELECT 1 FROM reference WHERE dst = path.id)
+    AND NOT EXISTS (SELECT 1 FROM reference_rest WHERE path_id = path.id)
     AND NOT EXISTS (SELECT 1 FROM protected_path WHERE path_id = path.id)`,
 } as const;
 
@@ -50,17 +55,16 @@ export class RowSweep {
     const narinfos = this.#sweepNarinfos(order, untilMs);
     if (narinfos.length > 0) return { ...nothing, narinfos, next: "" };
     const nars = this.#sweepNars(order, untilMs);
-    return { ...nothing, nars, next: nars.length > 0 ? "" : "0" };
+    return { ...nothing, nars, next: nars.length > 0 ? "" : FIRST_PATH };
   }
 
   #sweepNarinfos(order: RowSweepOrder, untilMs: number): readonly StorePathHash[] {
-    const { coldEmpties, removeReferences, removeTouch, removeNarinfo, addLooseNar } =
-      this.#statements;
+    const { coldEmpties, removeTouch, removeNarinfo, addLooseNar } = this.#statements;
     const swept: StorePathHash[] = [];
     const names = JSON.stringify([...order.spared]);
     for (const row of coldEmpties.all(order.unusedSinceMs, names, order.rowsMax)) {
       const pathId = Number(row["id"]);
-      removeReferences.run(pathId);
+      dropReferences(this.#statements, pathId);
       removeTouch.run(pathId);
       removeNarinfo.run(pathId);
       addLooseNar.run(order.unusedSinceMs + NAR_GRACE_MS, Number(row["nar_id"]));

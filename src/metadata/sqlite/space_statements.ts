@@ -87,24 +87,30 @@ export const SPACE_SQL = {
     FROM pending_file f CROSS JOIN nar n ON n.id = f.nar_id`,
 
   isUnsettled: "SELECT 1 FROM protected_path WHERE expanded = 0 LIMIT 1",
-  toExpand: "SELECT path_id, generation FROM protected_path WHERE expanded = 0 LIMIT ?",
+  toExpand: `SELECT path_id, generation, visited FROM protected_path
+    WHERE expanded = 0 LIMIT ?`,
+  // References that no stored narinfo has are none.
+  lastOfReferences: `SELECT max(dst) AS last, count(*) AS count FROM (
+    SELECT dst FROM reference WHERE src = ?1 AND dst > ?2
+      AND EXISTS (SELECT 1 FROM narinfo WHERE path_id = ?1) ORDER BY dst LIMIT ?3)`,
+  setVisited: "UPDATE protected_path SET visited = ? WHERE path_id = ? AND generation = ?",
   // A path with a newer generation is visited again, for that generation.
   setExpanded: "UPDATE protected_path SET expanded = 1 WHERE path_id = ? AND generation = ?",
   expand: `INSERT INTO protected_path (path_id, generation, expanded)
-    SELECT dst, ?1, 0 FROM reference WHERE src = ?2
-    ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0
+    SELECT dst, ?1, 0 FROM reference WHERE src = ?2 AND dst > ?3 AND dst <= ?4
+    ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0, visited = -1
       WHERE excluded.generation > protected_path.generation`,
   // A path that is stored anew may have other references than before.
-  expandAgain: "UPDATE protected_path SET expanded = 0 WHERE path_id = ?",
+  expandAgain: "UPDATE protected_path SET expanded = 0, visited = -1 WHERE path_id = ?",
   protectRoot: `INSERT INTO protected_path (path_id, generation, expanded)
     SELECT ?, generation, 0 FROM stock WHERE true
-    ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0
+    ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0, visited = -1
       WHERE excluded.generation > protected_path.generation`,
   nextGeneration: "UPDATE stock SET generation = generation + 1",
   protectRoots: `INSERT INTO protected_path (path_id, generation, expanded)
     SELECT p.id, s.generation, 0 FROM stock s, pin_root r JOIN path p ON p.hash = r.hash
     WHERE true
-    ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0
+    ON CONFLICT DO UPDATE SET generation = excluded.generation, expanded = 0, visited = -1
       WHERE excluded.generation > protected_path.generation`,
   sweepProtected: `DELETE FROM protected_path WHERE path_id IN (
     SELECT path_id FROM protected_path WHERE generation < (SELECT generation FROM stock) LIMIT ?)`,

@@ -77,7 +77,8 @@ import {
   type SignedPathColumns,
   type StockColumns,
 } from "../rows.ts";
-import { RowSweep } from "./row_sweep.ts";
+import { ReferenceSlices } from "./reference_slices.ts";
+import { FIRST_PATH, RowSweep } from "./row_sweep.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { Transactions } from "./transactions.ts";
 import {
@@ -98,6 +99,7 @@ export class SqliteMetadataStore
   readonly #rowSweep: RowSweep;
   readonly #ledger: Ledger;
   readonly #queue: WriteQueue;
+  readonly #references: ReferenceSlices;
   readonly #feed: DataVersionFeed;
   readonly board: MemberBoard;
   #closed = false;
@@ -115,9 +117,13 @@ export class SqliteMetadataStore
     });
     this.#transactions = new Transactions(database, this.#statements, () => this.#feed.raised());
     this.#protection = new Protection(this.#statements);
-    this.#queue = new WriteQueue(
-      new ChangeApplier(this.#statements, this.#protection, this.#transactions),
-    );
+    const applier = new ChangeApplier(this.#statements, this.#protection, this.#transactions);
+    this.#queue = new WriteQueue(applier);
+    this.#references = new ReferenceSlices({
+      statements: this.#statements,
+      within: (work, mustWait) => this.#alone(work, mustWait ? Infinity : undefined),
+      makeWay: (change) => applier.makeWay(change),
+    });
     this.#eviction = new Eviction(this.#statements, this.#protection);
     this.#rowSweep = new RowSweep(this.#statements, this.#protection);
     this.#ledger = new Ledger(this.#statements, nowMs);
@@ -233,7 +239,9 @@ export class SqliteMetadataStore
     if (changes.length === 0) return;
     if (changes.every(isTouch)) await this.#transactions.ready();
     if (this.#closed) throw closedFailure();
-    await this.#queue.write(changes, options);
+    const write = () => this.#queue.write(changes, options);
+    await this.#references.around(changes, options?.mustWait ?? false, write);
+    if (changes.some(({ kind }) => kind === "remove-narinfo")) void this.#references.drain();
   }
 
   async stock(except: MemberId = ""): Promise<Stock> {
@@ -281,7 +289,9 @@ export class SqliteMetadataStore
   }
 
   async evict(order: EvictionOrder): Promise<Evicted> {
-    return await this.#alone(() => this.#eviction.evict(order));
+    const evicted = await this.#alone(() => this.#eviction.evict(order));
+    if (evicted.narinfos.length > 0) void this.#references.drain();
+    return evicted;
   }
 
   async protect(pathsMax: number): Promise<boolean> {
@@ -289,6 +299,8 @@ export class SqliteMetadataStore
   }
 
   async sweepRows(order: RowSweepOrder): Promise<SweptRows> {
+    // What narinfos have left, of a crash too, still names paths.
+    if (order.after === FIRST_PATH) await this.#references.drain();
     return await this.#alone(() => this.#rowSweep.sweep(order));
   }
 
@@ -340,15 +352,16 @@ export class SqliteMetadataStore
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return;
+    await this.#references.stop();
     await this.#queue.close(LOCKED_MAX_MS);
     this.#closed = true;
     await this.#transactions[Symbol.asyncDispose]();
   }
 
   /** Runs `work` in a transaction when no other process has the lock and no checkpoint runs. */
-  #alone<Value>(work: () => Value): Promise<Value> {
+  #alone<Value>(work: () => Value, limitMs?: number): Promise<Value> {
     const ready = () => this.#transactions.ready();
-    return this.#unlocked(() => this.#transactions.within(work), ready);
+    return this.#unlocked(() => this.#transactions.within(work), ready, limitMs);
   }
 
   /** Small writes of ledger and history: they raise no revision and disturb no checkpoint. */
@@ -356,8 +369,12 @@ export class SqliteMetadataStore
     return this.#unlocked(() => this.#transactions.within(work, { keepsRevision: true }));
   }
 
-  async #unlocked<Value>(write: () => Value, ready?: () => Promise<void>): Promise<Value> {
-    for (let leftMs = LOCKED_MAX_MS;; leftMs -= LOCKED_RETRY_MS) {
+  async #unlocked<Value>(
+    write: () => Value,
+    ready?: () => Promise<void>,
+    limitMs = LOCKED_MAX_MS,
+  ): Promise<Value> {
+    for (let leftMs = limitMs;; leftMs -= LOCKED_RETRY_MS) {
       if (ready !== undefined) await ready();
       if (this.#closed) throw closedFailure();
       try {

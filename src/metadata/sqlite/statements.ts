@@ -6,6 +6,7 @@ import { LEDGER_SQL } from "./ledger.ts";
 import { LISTING_SQL } from "./listing.ts";
 import { MEMBER_BOARD_SQL } from "./sqlite_member_board.ts";
 import { NAMES_SQL } from "./names.ts";
+import { REFERENCE_SQL } from "./reference_slices.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
 
@@ -18,6 +19,7 @@ const SQL = {
   ...HISTORY_SQL,
   ...LISTING_SQL,
   ...GRAPH_SQL,
+  ...REFERENCE_SQL,
   ...NAMES_SQL,
   ...MEMBER_BOARD_SQL,
 
@@ -52,8 +54,8 @@ const SQL = {
     WHERE n.name = ?`,
   narinfosOf: `SELECT p.hash FROM nar n JOIN narinfo i ON i.nar_id = n.id
     JOIN path p ON p.id = i.path_id WHERE n.name = ?`,
-  referencesOf: `SELECT d.hash FROM path p JOIN reference r ON r.src = p.id
-    JOIN path d ON d.id = r.dst WHERE p.hash = ?`,
+  referencesOf: `SELECT d.hash FROM path p JOIN narinfo i ON i.path_id = p.id
+    JOIN reference r ON r.src = p.id JOIN path d ON d.id = r.dst WHERE p.hash = ?`,
   pathTimes: `SELECT
       (SELECT u.used_at_ms FROM path p JOIN narinfo_use u ON u.path_id = p.id WHERE p.hash = ?1)
         AS used_at_ms,
@@ -84,10 +86,6 @@ const SQL = {
     ON CONFLICT DO UPDATE SET nar_id = excluded.nar_id, body = excluded.body,
       trusted = excluded.trusted, own_public_key = excluded.own_public_key,
       own_signature = excluded.own_signature`,
-  removeReferences: "DELETE FROM reference WHERE src = ?",
-  addReference: "INSERT INTO reference (src, dst) VALUES (?, ?)",
-  // Adds nothing for an unknown path.
-  addKnownReference: "INSERT INTO reference (src, dst) SELECT ?, id FROM path WHERE hash = ?",
   removeNarinfo: "DELETE FROM narinfo WHERE path_id = ?",
   removeTouch: "DELETE FROM narinfo_use WHERE path_id = ?",
   addTouch: `INSERT INTO narinfo_use (path_id, used_at_ms, protected, kept)

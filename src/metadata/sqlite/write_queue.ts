@@ -25,6 +25,9 @@ const LOCKED_LONG_RETRY_MS = 250;
 /** Lists in one transaction after a long lock: some 5 ms. */
 const LISTS_MAX = 64;
 
+/** References in one transaction, beyond the first list: some 5 ms. */
+const REFERENCES_MAX = 512;
+
 /** Lists of changes, written in the order of the calls. */
 export class WriteQueue {
   readonly #applier: ChangeApplier;
@@ -70,7 +73,7 @@ export class WriteQueue {
     this.#flushing?.cancel();
     this.#retry?.cancel();
     this.#flushing = this.#retry = undefined;
-    const writes = this.#pending.splice(0, LISTS_MAX);
+    const writes = this.#pending.splice(0, batchLength(this.#pending));
     if (writes.length === 0) return;
     const errors = this.#applier.transaction(writes.map((write) => write.changes));
     const locked = writes.filter((write, index) => !settle(write, errors[index]));
@@ -90,6 +93,18 @@ export class WriteQueue {
     const isLong = now - this.#lockedSinceMs > LOCKED_MAX_MS;
     this.#retry = clock.after(isLong ? LOCKED_LONG_RETRY_MS : LOCKED_RETRY_MS, () => this.#flush());
   }
+}
+
+/** The count of lists that one transaction takes. */
+function batchLength(pending: readonly QueuedChanges[]): number {
+  let references = 0;
+  for (const [index, { changes }] of pending.entries()) {
+    for (const change of changes) {
+      if (change.kind === "put-narinfo") references += change.references.length;
+    }
+    if (index === LISTS_MAX || index > 0 && references > REFERENCES_MAX) return index;
+  }
+  return pending.length;
 }
 
 /** False where the write is to be retried. */

@@ -43,6 +43,21 @@ Deno.test("reference walk: one request costs 4,000 narinfos at most, known ones 
   assert.equal(fetched.length, 4_000);
 });
 
+Deno.test("reference walk: each 20 references of a narinfo cost as much as one more", async () => {
+  const { walk, fetched, references } = scene();
+  const large = many(1_000);
+  const same = large.slice(0, 200);
+  for (const path of large) references.set(path, same);
+  walk.begin(newNarinfo(app, large), "1");
+  await walk.idle();
+  for (let at = 0; at < fetched.length; at++) {
+    walk.followed(fetched[at] ?? lib);
+    await walk.idle();
+  }
+  // 4,000 by 1 + 200 / 20, and those in flight at the end.
+  assert.ok(fetched.length >= 363 && fetched.length <= 363 + 64, `${fetched.length} narinfos`);
+});
+
 Deno.test("reference walk: without a follower it ends at 64, of 10,000 references", async () => {
   const { walk, fetched, counted } = scene();
   walk.begin(newNarinfo(app, many(10_000)), "1");
@@ -115,7 +130,8 @@ function scene() {
       isInFlight: () => false,
       prefetch: (storePathHash) => {
         fetched.push(storePathHash);
-        return Promise.resolve({ kind: "found", references: [] });
+        const found = references.get(storePathHash) ?? [];
+        return Promise.resolve({ kind: "found", references: found });
       },
     },
     metadata: {
