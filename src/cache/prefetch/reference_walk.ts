@@ -115,7 +115,7 @@ export class ReferenceWalk {
     this.#round++;
     let skipped = 0;
     for (const [storePathHash, walk] of this.#waiting) {
-      if (walk.ahead > 0 || this.#round - walk.round < ROUNDS_MAX) continue;
+      if (mayGoOn(walk) || this.#round - walk.round < ROUNDS_MAX) continue;
       this.#waiting.delete(storePathHash);
       walk.waiting.delete(storePathHash);
       skipped++;
@@ -153,7 +153,7 @@ export class ReferenceWalk {
       if (this.#stored.has(storePathHash)) continue;
       const other = this.#waiting.get(storePathHash);
       // A walk that waits for its clients would keep it from this one's.
-      if (other !== undefined && (other.ahead > 0 || walk.ahead === 0)) continue;
+      if (other !== undefined && (mayGoOn(other) || !mayGoOn(walk))) continue;
       if (walk.left <= 0 || this.#waiting.size >= WAITING_MAX) {
         skipped++;
         continue;
@@ -168,7 +168,7 @@ export class ReferenceWalk {
   }
 
   #goOn(walk: Walk): void {
-    if (walk.ahead > 0 && walk.left > 0 && walk.waiting.size > 0) this.#ready.add(walk);
+    if (mayGoOn(walk) && walk.waiting.size > 0) this.#ready.add(walk);
     this.#start();
   }
 
@@ -201,7 +201,7 @@ export class ReferenceWalk {
     const [walk] = this.#ready;
     if (walk === undefined) return;
     const [storePathHash] = walk.waiting;
-    if (storePathHash === undefined || walk.ahead <= 0 || walk.left <= 0) {
+    if (storePathHash === undefined || !mayGoOn(walk)) {
       this.#ready.delete(walk);
       return;
     }
@@ -285,6 +285,10 @@ export class ReferenceWalk {
     this.#waiting.clear();
     this.#ready.clear();
   }
+}
+
+function mayGoOn({ ahead, left }: Walk): boolean {
+  return ahead > 0 && left > 0;
 }
 
 function note(paths: Set<StorePathHash>, storePathHash: StorePathHash): void {

@@ -29,7 +29,7 @@ Deno.test("reference walk: after forget() a reference is looked up again", async
 });
 
 Deno.test("reference walk: one request costs 4,000 narinfos at most, known ones not", async () => {
-  const { walk, fetched, stored } = scene();
+  const { walk, fetched, stored, counted } = scene();
   const references = Array.from({ length: 4_500 }, (_, at) => hash(`reference-${at}`));
   for (const known of references.slice(0, 100)) stored.add(known);
   walk.begin(newNarinfo(app, references), "1");
@@ -41,6 +41,9 @@ Deno.test("reference walk: one request costs 4,000 narinfos at most, known ones 
   }
   await walk.idle();
   assert.equal(fetched.length, 4_000);
+  // The others do not wait for ever.
+  for (let round = 0; round < 6; round++) walk.forget();
+  assert.equal(counted.skipped, 400);
 });
 
 Deno.test("reference walk: each 20 references of a narinfo cost as much as one more", async () => {
