@@ -334,13 +334,13 @@ in
         type = types.nullOr (types.either types.ints.unsigned (text "a duration such as 30s, 5m or 1h30m" "([0-9]+(\\.[0-9]+)?(h|m|s|ms))+|0"));
         default = null;
         defaultText = literalMD "`3s`";
-        description = "Timeout for the response headers of an upstream.";
+        description = "Time for response headers; after a third, another upstream is asked.";
       };
       upstream-body-idle-timeout = mkOption {
         type = types.nullOr (types.either types.ints.unsigned (text "a duration such as 30s, 5m or 1h30m" "([0-9]+(\\.[0-9]+)?(h|m|s|ms))+|0"));
         default = null;
         defaultText = literalMD "`30s`";
-        description = "Timeout for a pause within a response body of an upstream.";
+        description = "Timeout for silence of a connected upstream, before or within a body.";
       };
       upstream-ca-file = mkOption {
         type = types.nullOr (text "an absolute path" "/.*");

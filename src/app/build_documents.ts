@@ -7,6 +7,7 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
+import { answerTimeoutOf } from "../upstream/http/http_settings.ts";
 import type { Loops } from "../upstream/loops.ts";
 import { queuedDocumentSource } from "../upstream/queued_sources.ts";
 import { tracedDocumentSource } from "../upstream/traced_sources.ts";
@@ -32,7 +33,7 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
   const sources = new Map(parts.upstream.settings.map((settings) => {
     const source = new HttpDocumentSource({ settings, client, trace: parts.upstream.trace });
     const traced = tracer ? tracedDocumentSource(source, tracer) : source;
-    const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);
+    const limitMs = Math.max(settings.dialTimeoutMs, answerTimeoutOf(settings));
     return [settings.url, queuedDocumentSource(traced, { limitMs, log })];
   }));
   const fetching = {

@@ -7,7 +7,7 @@ import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import { HttpNarinfoFetcher } from "../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource, type UpstreamRoot } from "../upstream/http/http_narinfo_source.ts";
-import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import { answerTimeoutOf, type HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import type { NarinfoFetcher } from "../upstream/http/narinfo_fetcher.ts";
 import { EmptyRoots } from "../upstream/empty_roots.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
@@ -56,7 +56,7 @@ export function buildUpstreams(
         const metered = meteredNarinfoSource(source, metrics, lastAnswers);
         const traced = tracer ? tracedNarinfoSource(metered, tracer) : metered;
         // Outermost: waiting for a turn is no latency of the upstream.
-        const limitMs = Math.max(settings.dialTimeoutMs, settings.headerTimeoutMs);
+        const limitMs = Math.max(settings.dialTimeoutMs, answerTimeoutOf(settings));
         return queuedNarinfoSource(traced, { limitMs, timeoutMs: settings.headerTimeoutMs, log });
       }),
       observe(upstream, reading, { storePathHash, requestId, rank }) {
@@ -85,8 +85,8 @@ export function buildUpstreams(
       skipped: (upstream, storePathHash) =>
         paths.answered(storePathHash, { upstream, result: "down" }),
       noted: upstreamLog.noted,
-      changed(upstream, isDown) {
-        upstreamLog.changed(upstream, isDown);
+      changed(upstream, isDown, kind) {
+        upstreamLog.changed(upstream, isDown, kind);
         if (!isDown) cameBack();
       },
     }),
@@ -121,14 +121,15 @@ function narinfoFetchers(
 /** Registers the upstreams' health, and their series before the first request. */
 function measureUpstreams(pool: UpstreamPool, metrics: Metrics): void {
   for (const { url } of pool.statuses()) {
-    const isUp = () => pool.statuses().some((status) => status.url === url && status.isUp);
+    const isUp = () =>
+      pool.statuses().some((status) => status.url === url && status.isUp && status.sendsNars);
     metrics.gauge("upstream_up", { upstream: url }, () => Number(isUp()));
     metrics.histogram("upstream_request_duration_seconds", { upstream: url, result: "found" });
   }
   metrics.gauge(
     "upstream_count_healthy",
     {},
-    () => pool.statuses().filter(({ isUp }) => isUp).length,
+    () => pool.statuses().filter(({ isUp, sendsNars }) => isUp && sendsNars).length,
   );
   metrics.gauge("upstream_count_total", {}, () => pool.statuses().length);
 }

@@ -46,9 +46,10 @@ export class DocumentPool {
     { requestId, except }: AskOptions,
   ): Promise<DocumentPoolAnswer> {
     const { pool, sources, observe } = this.#deps;
-    await pool.probeIfDown(pool.order().filter((upstream) => !except?.has(upstream)));
-    const requests = pool.order()
-      .filter((upstream) => !pool.isDown(upstream) && !except?.has(upstream))
+    const order = () => pool.order("document").filter((upstream) => !except?.has(upstream));
+    await pool.probeIfDown(order(), "document");
+    const requests = order()
+      .filter((upstream) => !pool.isDown(upstream, "document"))
       .flatMap((upstream) => this.#ask(sources.get(upstream), path));
     let [found, failed] = [undefined as OpenDocument | undefined, requests.length === 0];
     for (const { upstream, abort, answer } of requests) {
@@ -63,7 +64,7 @@ export class DocumentPool {
         failed = true;
         continue;
       }
-      pool.note(upstream, noAnswerReasonOf(reading));
+      pool.note(upstream, "document", noAnswerReasonOf(reading));
       observe(upstream, reading, requestId);
       if (reading.kind === "failed") failed = true;
       if (reading.kind !== "found") continue;

@@ -7,8 +7,13 @@ type HintedFailure = Extract<UpstreamReading, { kind: "failed" }>;
 /** A refusal of requests without credentials. */
 const UNAUTHORIZED = 401;
 
+/** Remedy for an upstream that takes connections, and answers too late. */
+const UPSTREAM_SLOW = "check the upstream; if it is only slow, raise " +
+  "--cache-upstream-body-idle-timeout (--cache-upstream-response-header-timeout only decides when " +
+  "another upstream gets the request too)";
+
 const HINTS: Readonly<Record<UpstreamFailure, string>> = {
-  timeout: UPSTREAM_SILENT,
+  timeout: UPSTREAM_SLOW,
   unreachable: UPSTREAM_SILENT,
   status: "wait; if it lasts, tell the upstream's operators, or remove it",
   garbage: "check that --cache-upstream-url is the address of a binary cache",
@@ -32,6 +37,8 @@ export function hintFor(
   if (/certificate/i.test(detail)) {
     return "give the authority of its certificate with --cache-upstream-ca-file";
   }
+  // Without a connection no other timeout helps.
+  if (reason === "timeout" && /connecting took/.test(detail)) return UPSTREAM_SILENT;
   if (status !== UNAUTHORIZED) return HINTS[reason];
   return hasCredentials
     ? "correct its credentials in --netrc-file or in its URL: it refuses them"

@@ -10,7 +10,7 @@ import {
   type QueuedReading,
   type RequestRank,
 } from "./upstream.ts";
-import { type UpstreamWait, waitOf } from "./upstream_health.ts";
+import type { UpstreamWait } from "./upstream_health.ts";
 
 /**
  * The wait for an upstream without an answer or a connection. A standstill of this thread counts
@@ -68,7 +68,7 @@ export class NarinfoQuery implements Disposable {
 
   constructor(upstreams: readonly PooledUpstream[], options: NarinfoQueryOptions) {
     this.#candidates = upstreams.map((upstream, order) => (
-      { order, upstream, wait: waitOf(upstream.health), reading: undefined }
+      { order, upstream, wait: upstream.waitOf("narinfo"), reading: undefined }
     ));
     this.#options = options;
   }
@@ -113,7 +113,7 @@ export class NarinfoQuery implements Disposable {
       this.#options.observe(source.url, reading);
       const reason = noAnswerReasonOf(reading);
       // Many of them at a time would make an upstream down that has failed no client.
-      if (rank === "client" || reason === undefined) candidate.upstream.note(reason);
+      if (rank === "client" || reason === undefined) candidate.upstream.note("narinfo", reason);
     }
     this.#answerIfDecided();
   }
@@ -172,7 +172,7 @@ function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswe
   });
   const open = candidates.filter(({ reading }) => reading === undefined);
   const waiting = open.filter(({ wait, upstream }) =>
-    !isOverdue || waitOf(upstream.health) === "full" ||
+    !isOverdue || upstream.waitOf("narinfo") === "full" ||
     wait === "full" && offers.length === 0
   );
   if (offers.length === 0) {

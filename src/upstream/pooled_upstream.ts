@@ -6,6 +6,7 @@ import {
   NoAnswer,
   type NoAnswerReason,
   type QueuedNarinfoSource,
+  type RequestKind,
 } from "./upstream.ts";
 import {
   FAILURES_MAX,
@@ -21,17 +22,26 @@ const DEFAULT_PRIORITY = 50;
 /** The pause before a request for the priority, after a failure or an unknown priority. */
 const ASK_AGAIN_MS = 30_000;
 
+/** Probes of several kinds that begin within this time are one request. */
+const SHARED_PROBE_MS = 10;
+
 export interface HealthWatch {
-  /** Called when the upstream goes down, and when it is up again. */
-  readonly changed: (isDown: boolean) => void;
-  /** Called after each answer, or when none came. `error`: of a request for its priority. */
+  /** Called when the upstream goes down for a kind of request, and when it is up for all again. */
+  readonly changed: (isDown: boolean, kind: RequestKind) => void;
+  /**
+   * Called after each answer, or when none came. `isUp`: for all kinds of requests. `error`: of a
+   * request for its priority.
+   */
   readonly noted: (isUp: boolean, error?: unknown) => void;
 }
 
-/** An upstream with its health and its priority, beyond single answers. */
+/**
+ * An upstream with its health and its priority, beyond single answers. The failures of one kind of
+ * request take nothing from another: slow NARs say nothing about narinfos.
+ */
 export class PooledUpstream implements Disposable {
   readonly source: QueuedNarinfoSource;
-  readonly #monitor: HealthMonitor;
+  readonly #monitors: Readonly<Record<RequestKind, HealthMonitor>>;
   readonly #ended = new AbortController();
   #priority: number | undefined;
   #asking: Promise<unknown> | undefined;
@@ -39,6 +49,8 @@ export class PooledUpstream implements Disposable {
   /** True while its nix-cache-info names another store directory. */
   #isForeign = false;
   #reaching: Promise<boolean> | undefined;
+  #probing: { readonly error: Promise<unknown>; readonly atMs: number } | undefined;
+  #wasDown = false;
   readonly #watch: HealthWatch;
   #probeTimer: Timer | undefined;
 
@@ -46,37 +58,41 @@ export class PooledUpstream implements Disposable {
     this.source = source;
     this.#watch = watch;
     this.#priority = source.priority;
-    const probe = async (signal: AbortSignal) => reasonOf(await this.#describe(signal));
-    const changed = (isDown: boolean) => {
-      watch.changed(isDown);
-      // A probe alone may have found it up.
-      watch.noted(!isDown);
+    const probe = async () => reasonOf(await this.#probe());
+    const monitor = (kind: RequestKind) =>
+      new HealthMonitor({ probe, changed: () => this.#changed(kind) });
+    this.#monitors = {
+      narinfo: monitor("narinfo"),
+      nar: monitor("nar"),
+      document: monitor("document"),
     };
-    this.#monitor = new HealthMonitor({ probe, changed });
   }
 
-  get health(): UpstreamHealth {
-    return this.#monitor.health;
+  healthOf(kind: RequestKind): UpstreamHealth {
+    return this.#monitors[kind].health;
   }
 
-  /** True for an upstream that gets no requests of clients. */
-  get isDown(): boolean {
-    return this.#isForeign || this.health.state === "down";
+  /** True for an upstream that gets no requests of clients of this kind. */
+  isDown(kind: RequestKind): boolean {
+    return this.#isForeign || this.healthOf(kind).state === "down";
   }
 
-  /** True for an upstream that displays show as up. */
-  get looksUp(): boolean {
-    return !this.#isForeign && looksUp(this.health);
+  /** True for an upstream that displays show as up for this kind. */
+  looksUp(kind: RequestKind): boolean {
+    return !this.#isForeign && looksUp(this.healthOf(kind));
   }
 
-  /** How long a request may wait for it. */
-  get wait(): UpstreamWait {
-    return this.#isForeign ? "none" : waitOf(this.health);
+  /** How long a request of this kind may wait for it. */
+  waitOf(kind: RequestKind): UpstreamWait {
+    return this.#isForeign ? "none" : waitOf(this.healthOf(kind));
   }
 
-  /** True if the upstream is up, and has capacity for prefetches. */
-  get isSpare(): boolean {
-    return !this.#isForeign && this.health.state === "up" && !(this.source.isOverloaded ?? false);
+  /** True if the upstream is up for this kind, and has capacity for prefetches. */
+  isSpare(kind: "narinfo" | "nar"): boolean {
+    const { state } = this.healthOf(kind);
+    // A prefetched NAR follows a narinfo, and may be the first.
+    const isUp = state === "up" || kind === "nar" && state === "unknown";
+    return !this.#isForeign && isUp && !(this.source.isOverloaded ?? false);
   }
 
   /** The lower is preferred. `undefined` during the first request for it. */
@@ -106,14 +122,14 @@ export class PooledUpstream implements Disposable {
     return this.#reaching;
   }
 
-  /** Notes an answer, or the reason why none came. */
-  note(reason: NoAnswerReason | undefined): void {
-    this.#note(reason, 1);
+  /** Notes an answer to a request of this kind, or the reason why none came. */
+  note(kind: RequestKind, reason: NoAnswerReason | undefined): void {
+    this.#note([kind], { reason, failures: 1 });
   }
 
-  /** Probes a down upstream, once for all requests. Resolves within 800 ms. */
-  async probed(): Promise<void> {
-    await this.#monitor.probed();
+  /** Probes an upstream that is down for this kind, once for all requests. Resolves in 800 ms. */
+  async probed(kind: RequestKind): Promise<void> {
+    await this.#monitors[kind].probed();
   }
 
   /**
@@ -123,28 +139,61 @@ export class PooledUpstream implements Disposable {
   async probeAtStart(): Promise<unknown> {
     const error = await this.#ask();
     if (this.#ended.signal.aborted) return undefined;
-    if (reasonOf(error) === "timeout") this.#note("timeout", FAILURES_MAX);
+    if (reasonOf(error) === "timeout") {
+      this.#note(KINDS, { reason: "timeout", failures: FAILURES_MAX });
+    }
     return error;
   }
 
   [Symbol.dispose](): void {
     this.#ended.abort();
-    this.#monitor[Symbol.dispose]();
+    for (const kind of KINDS) this.#monitors[kind][Symbol.dispose]();
     this.#probeTimer?.cancel();
   }
 
-  #note(reason: NoAnswerReason | undefined, failures: number, error?: unknown): void {
+  #note(kinds: readonly RequestKind[], { reason, failures, error }: NotedAnswer): void {
     this.#reaching = undefined;
     if (this.#ended.signal.aborted) return;
-    this.#monitor.note(reason, failures);
-    this.#watch.noted(this.looksUp, error);
+    for (const kind of kinds) this.#monitors[kind].note(reason, failures);
+    this.#watch.noted(this.#looksUp, error);
     // Without requests only this finds out that it is back. A down one has its own probes.
     if (reason !== undefined || this.#isForeign) {
       this.#probeTimer ??= clock.after(ASK_AGAIN_MS, () => {
         this.#probeTimer = undefined;
-        if (this.health.state === "failing" || this.#isForeign) this.#ask();
+        const isFailing = KINDS.some((kind) => this.healthOf(kind).state === "failing");
+        if (isFailing || this.#isForeign) this.#ask();
       });
     }
+  }
+
+  get #looksUp(): boolean {
+    return KINDS.every((kind) => this.looksUp(kind));
+  }
+
+  #changed(kind: RequestKind): void {
+    const isDown = KINDS.some((one) => this.healthOf(one).state === "down");
+    if (isDown === this.#wasDown) return;
+    this.#wasDown = isDown;
+    this.#watch.changed(isDown, kind);
+    // A probe alone may have found it up.
+    this.#watch.noted(!isDown && this.#looksUp);
+  }
+
+  /** Resolves to the error, if any. An answer brings the upstream back for each kind. */
+  async #probe(): Promise<unknown> {
+    const nowMs = clock.nowMs();
+    const running = this.#probing;
+    if (running !== undefined && nowMs - running.atMs < SHARED_PROBE_MS) return await running.error;
+    const error = this.#describe(this.#ended.signal);
+    this.#probing = { error, atMs: nowMs };
+    const failure = await error;
+    // A later one may find what this one did not.
+    if (this.#probing?.error === error) this.#probing = undefined;
+    const isAnswered = reasonOf(failure) === undefined;
+    if (isAnswered && !this.#ended.signal.aborted) {
+      for (const kind of KINDS) this.#monitors[kind].note(undefined, 0);
+    }
+    return failure;
   }
 
   /** Requests the priority, once at a time. Resolves to the error, if any. */
@@ -152,7 +201,10 @@ export class PooledUpstream implements Disposable {
     this.#askAgainAtMs = clock.nowMs() + ASK_AGAIN_MS;
     this.#asking ??= this.#describe(this.#ended.signal)
       .then((error) => {
-        this.#note(reasonOf(error), 0, error);
+        const reason = reasonOf(error);
+        // Silence here takes nothing from NARs and documents.
+        const kinds = reason === undefined ? KINDS : ["narinfo" as const];
+        this.#note(kinds, { reason, failures: 0, error });
         return error;
       })
       .finally(() => this.#asking = undefined);
@@ -172,6 +224,17 @@ export class PooledUpstream implements Disposable {
       return error;
     }
   }
+}
+
+const KINDS: readonly RequestKind[] = ["narinfo", "nar", "document"];
+
+interface NotedAnswer {
+  /** `undefined`: an answer came. */
+  readonly reason: NoAnswerReason | undefined;
+  /** The failed requests that it stands for. */
+  readonly failures: number;
+  /** Of a request for the priority. */
+  readonly error?: unknown;
 }
 
 /** The reason why no answer came. After any other error the upstream has answered. */

@@ -24,6 +24,9 @@ export type UpstreamReading =
 /** Why an upstream's answer is of no use. Label values: the set is closed. */
 export type UpstreamFailure = "timeout" | "unreachable" | "status" | "garbage" | "untrusted";
 
+/** The kinds of requests to an upstream. Each has a health of its own. */
+export type RequestKind = "narinfo" | "nar" | "document";
+
 /** Why no answer came: that speaks of the upstream's health. */
 export type NoAnswerReason = "timeout" | "unreachable";
 

@@ -4,7 +4,7 @@ import { OutageLog } from "../telemetry/outage_log.ts";
 import { OUTAGES } from "../telemetry/outages.ts";
 import { failureOf } from "./failure_hints.ts";
 import type { LastAnswers, LastError } from "./last_answers.ts";
-import type { UpstreamReading } from "./upstream.ts";
+import type { RequestKind, UpstreamReading } from "./upstream.ts";
 import { upstreamState } from "./upstream_state.ts";
 
 /** No trusted key verifies the narinfos of an upstream; programs look for this message. */
@@ -26,8 +26,8 @@ export interface UpstreamLog {
    * request for the priority failed just now.
    */
   noted(upstream: string, isUp: boolean, error: unknown): void;
-  /** Logs that an upstream went down, or is up again. */
-  changed(upstream: string, isDown: boolean): void;
+  /** Logs that an upstream went down, for the kind of requests, or is up again. */
+  changed(upstream: string, isDown: boolean, kind: RequestKind): void;
 }
 
 /**
@@ -75,7 +75,8 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
     noted(upstream, isUp, error) {
       const one = outagesOf(upstream);
       const { last, lastNar, lastError } = lastAnswers.of(upstream);
-      const state = upstreamState({ isUp, last, lastNar, lastError }, nowMs());
+      const evidence = { isUp, sendsNars: isUp, last, lastNar, lastError };
+      const state = upstreamState(evidence, nowMs());
       const isOver = state === "up" || state === "untrusted";
       if (isOver) one.failed.worked({ upstream });
       else if (!one.isPresent) {
@@ -89,10 +90,10 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       one.isPresent = !isOver;
     },
 
-    changed(upstream, isDown) {
+    changed(upstream, isDown, kind) {
       const one = outagesOf(upstream);
       const hint = lastAnswers.of(upstream).lastError?.hint;
-      const facts = { upstream, ...hint === undefined ? {} : { hint } };
+      const facts = { upstream, requests: kind, ...hint === undefined ? {} : { hint } };
       if (isDown) one.down.failed("upstream is down", facts);
       else one.down.worked({ upstream });
       one.isPresent = isDown;

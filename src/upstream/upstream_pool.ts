@@ -6,6 +6,7 @@ import {
   type NoAnswerReason,
   noAnswerReasonOf,
   type QueuedNarinfoSource,
+  type RequestKind,
   type RequestRank,
   type UpstreamReading,
 } from "./upstream.ts";
@@ -14,7 +15,10 @@ import type { UpstreamWait } from "./upstream_health.ts";
 /** An upstream's state, for people. */
 export interface UpstreamStatus {
   readonly url: string;
+  /** Up for narinfos. */
   readonly isUp: boolean;
+  /** Up for NARs. */
+  readonly sendsNars: boolean;
   /** `undefined` until it is known. */
   readonly priority: number | undefined;
 }
@@ -48,8 +52,8 @@ export interface UpstreamPoolDeps {
   readonly skipped: (upstream: string, storePathHash: StorePathHash) => void;
   /** Called after each change of an upstream's known facts. See `HealthWatch`. */
   readonly noted: (upstream: string, isUp: boolean, error: unknown) => void;
-  /** Called when an upstream goes down, and when it is up again. */
-  readonly changed: (upstream: string, isDown: boolean) => void;
+  /** Called when an upstream goes down, and when it is up again. See `HealthWatch`. */
+  readonly changed: (upstream: string, isDown: boolean, kind: RequestKind) => void;
 }
 
 export interface AskOptions {
@@ -81,7 +85,7 @@ export class UpstreamPool implements Disposable {
     this.#deps = deps;
     this.#upstreams = deps.upstreams.map((source) =>
       new PooledUpstream(source, {
-        changed: (isDown) => deps.changed(source.url, isDown),
+        changed: (isDown, kind) => deps.changed(source.url, isDown, kind),
         noted: (isUp, error) => deps.noted(source.url, isUp, error),
       })
     );
@@ -100,13 +104,15 @@ export class UpstreamPool implements Disposable {
     const upstreams = this.#upstreams.filter(({ source }) => !options.except?.has(source.url));
     const { requestId } = options;
     const ask = () => {
-      const up = upstreams.filter(({ source, isDown }) => {
-        if (isDown) this.#deps.skipped(source.url, storePathHash);
+      const up = upstreams.filter((upstream) => {
+        const isDown = upstream.isDown("narinfo");
+        if (isDown) this.#deps.skipped(upstream.source.url, storePathHash);
         return !isDown;
       });
       return this.#ask(storePathHash, up, { requestId, rank: "client" });
     };
-    return upstreams.some(({ isDown }) => !isDown) ? ask() : probed(upstreams).then(ask);
+    const isUp = upstreams.some((upstream) => !upstream.isDown("narinfo"));
+    return isUp ? ask() : probed(upstreams, "narinfo").then(ask);
   }
 
   /**
@@ -128,21 +134,21 @@ export class UpstreamPool implements Disposable {
    * of preference is not known yet.
    */
   spare(): SpareUpstreams | "later" {
-    const up = this.#upstreams.filter(({ isDown }) => !isDown);
+    const up = this.#upstreams.filter((upstream) => !upstream.isDown("narinfo"));
     const isRanked = up.length < 2 || up.every(({ priority }) => priority !== undefined);
     if (!isRanked || up.some(({ source }) => source.hasQueue)) return "later";
     const ranked = up.map((upstream, order) => ({ upstream, order })).sort(preference);
     const urls: string[] = [];
     for (const { upstream } of ranked) {
-      if (!upstream.isSpare) break;
+      if (!upstream.isSpare("narinfo")) break;
       urls.push(upstream.source.url);
     }
     return { urls, isComplete: urls.length === up.length };
   }
 
-  /** True for an upstream that is up and has capacity to spare. */
+  /** True for an upstream that sends NARs and has capacity to spare. */
   isSpare(url: string): boolean {
-    return this.#find(url)?.isSpare ?? false;
+    return this.#find(url)?.isSpare("nar") ?? false;
   }
 
   /** True for an upstream where clients' requests queue. */
@@ -161,27 +167,30 @@ export class UpstreamPool implements Disposable {
   }
 
   /**
-   * Probes these upstreams if all of them are down: a request must not fail because the next probe
-   * is not due yet. Resolves within a second.
+   * Probes these upstreams if all of them are down for this kind: a request must not fail because
+   * the next probe is not due yet. Resolves within a second.
    */
-  async probeIfDown(urls: Iterable<string>): Promise<void> {
+  async probeIfDown(urls: Iterable<string>, kind: RequestKind): Promise<void> {
     const upstreams = [...urls].flatMap((url) => this.#find(url) ?? []);
-    if (upstreams.every(({ isDown }) => isDown)) await probed(upstreams);
+    if (upstreams.every((upstream) => upstream.isDown(kind))) await probed(upstreams, kind);
   }
 
   /** Statuses in the order in which the operator gave the upstreams. */
   statuses(): readonly UpstreamStatus[] {
-    return this.#upstreams.map(({ source: { url }, looksUp: isUp, priority }) => (
-      { url, isUp, priority }
-    ));
+    return this.#upstreams.map((upstream) => ({
+      url: upstream.source.url,
+      isUp: upstream.looksUp("narinfo"),
+      sendsNars: upstream.looksUp("nar"),
+      priority: upstream.priority,
+    }));
   }
 
-  /** URLs of the upstreams in order of preference; those that are down come last. */
-  order(): readonly string[] {
+  /** URLs of the upstreams in order of preference; those that are down for this kind come last. */
+  order(kind: RequestKind): readonly string[] {
     return this.#upstreams
       .map((upstream, order) => ({ upstream, order }))
       .sort((a, b) =>
-        Number(a.upstream.isDown) - Number(b.upstream.isDown) ||
+        Number(a.upstream.isDown(kind)) - Number(b.upstream.isDown(kind)) ||
         preference(a, b)
       )
       .map(({ upstream }) => upstream.source.url);
@@ -192,18 +201,18 @@ export class UpstreamPool implements Disposable {
     return this.#find(url) !== undefined;
   }
 
-  isDown(url: string): boolean {
-    return this.#find(url)?.isDown ?? false;
+  isDown(url: string, kind: RequestKind): boolean {
+    return this.#find(url)?.isDown(kind) ?? false;
   }
 
-  /** How long a request to this upstream is worth waiting for. */
+  /** How long a NAR request to this upstream is worth waiting for. */
   waitOf(url: string): UpstreamWait {
-    return this.#find(url)?.wait ?? "none";
+    return this.#find(url)?.waitOf("nar") ?? "none";
   }
 
   /** Notes an exchange that the pool did not see: its answer, or why none came. */
-  note(url: string, reason: NoAnswerReason | undefined): void {
-    this.#find(url)?.note(reason);
+  note(url: string, kind: RequestKind, reason: NoAnswerReason | undefined): void {
+    this.#find(url)?.note(kind, reason);
   }
 
   /** Notes the result of a NAR request. A source that is no upstream has no health. */
@@ -211,7 +220,7 @@ export class UpstreamPool implements Disposable {
     const upstream = this.#find(url);
     if (upstream === undefined) return;
     this.#deps.observeNar(url, reading);
-    upstream.note(noAnswerReasonOf(reading));
+    upstream.note("nar", noAnswerReasonOf(reading));
   }
 
   /**
@@ -252,6 +261,6 @@ export class UpstreamPool implements Disposable {
   }
 }
 
-async function probed(upstreams: readonly PooledUpstream[]): Promise<void> {
-  await Promise.all(upstreams.map((upstream) => upstream.probed()));
+async function probed(upstreams: readonly PooledUpstream[], kind: RequestKind): Promise<void> {
+  await Promise.all(upstreams.map((upstream) => upstream.probed(kind)));
 }

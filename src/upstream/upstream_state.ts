@@ -4,7 +4,8 @@ import type { LastAnswer, LastError } from "./last_answers.ts";
 const UNUSABLE = ["untrusted", "status", "garbage"] as const;
 
 /**
- * "status": it answers with errors. "nars": only to NAR requests. "garbage": it sends no narinfos.
+ * "down": no narinfo request is answered. "status": it answers with errors. "nars": only NAR
+ * requests fail. "garbage": it sends no narinfos.
  */
 export type UpstreamState = "up" | "down" | "nars" | typeof UNUSABLE[number];
 
@@ -14,6 +15,8 @@ export const ERROR_FOR_MS = 60_000;
 /** The evidence of the state of an upstream: its health, and its last answers. */
 export interface UpstreamEvidence {
   readonly isUp: boolean;
+  /** False where the last NAR request got no answer. */
+  readonly sendsNars: boolean;
   /** The last answer to a narinfo request, and to a NAR request. */
   readonly last: PlainFacts<LastAnswer> | undefined;
   readonly lastNar: PlainFacts<LastAnswer> | undefined;
@@ -27,7 +30,7 @@ type PlainFacts<Facts> = {
 
 /** The state of an upstream, which the log, the page and `larder status` show. */
 export function upstreamState(evidence: UpstreamEvidence, nowMs: number): UpstreamState {
-  const { isUp, last, lastNar, lastError } = evidence;
+  const { isUp, sendsNars, last, lastNar, lastError } = evidence;
   if (!isUp) return "down";
   const isPresent = ({ atMs }: { readonly atMs: number }) => nowMs - atMs < ERROR_FOR_MS;
   // Before the first narinfo request, a probe may have found the cause.
@@ -37,5 +40,6 @@ export function upstreamState(evidence: UpstreamEvidence, nowMs: number): Upstre
   const cause = UNUSABLE.find((one) => one === latest?.result);
   // Only a key helps an upstream that is not trusted.
   if (latest && cause && (cause === "untrusted" || isPresent(latest))) return cause;
+  if (!sendsNars) return "nars";
   return lastNar?.result === "status" && isPresent(lastNar) ? "nars" : "up";
 }

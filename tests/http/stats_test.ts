@@ -42,7 +42,7 @@ Deno.test("stats: hits, misses and saved bytes are those of the responses", asyn
   const nothing = { last_answer: null, last_nar_answer: null, last_error: null, latencies_ms: [] };
   const answers = { found: 0, absent: 0, failed: 0 };
   assert.deepEqual(before.upstreams, [
-    { url: upstream.url, is_up: true, priority: null, ...nothing, answers },
+    { url: upstream.url, is_up: true, sends_nars: true, priority: null, ...nothing, answers },
   ]);
 
   const path = await cache.narPath(HASH);

@@ -12,16 +12,19 @@ const stored = { objects: [object], stored: true } as const;
 /** The most by which a test may exceed the limit that it sets, on a busy machine. */
 const SLACK_MS = 500;
 
-timedTest("timeout: an upstream that accepts and says nothing is 404 in time", async () => {
-  await using upstream = await fakeUpstream(stored);
-  const never = Promise.withResolvers<void>();
-  upstream.breakNarinfo(heldUntil(never.promise));
-  const limits = { headerTimeoutMs: 300, dialTimeoutMs: 10_000 };
-  await using cache = await TestCache.open({ upstreams: [upstream], limits });
-  await assertAbsentWithin(cache, 300);
-  assert.equal(cache.logged("warn")[0]?.["reason"], "timeout");
-  never.resolve();
-});
+timedTest(
+  "timeout: an upstream that accepts and says nothing is 404 after the idle timeout",
+  async () => {
+    await using upstream = await fakeUpstream(stored);
+    const never = Promise.withResolvers<void>();
+    upstream.breakNarinfo(heldUntil(never.promise));
+    const limits = { headerTimeoutMs: 100, dialTimeoutMs: 10_000 };
+    await using cache = await TestCache.open({ upstreams: [upstream], limits, idleTimeoutMs: 300 });
+    await assertAbsentWithin(cache, 300);
+    assert.equal(cache.logged("warn")[0]?.["reason"], "timeout");
+    never.resolve();
+  },
+);
 
 timedTest("timeout: a narinfo that stops in the middle is 404 in time", async () => {
   await using upstream = await fakeUpstream(stored);

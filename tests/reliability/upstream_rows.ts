@@ -19,9 +19,12 @@ export const UPSTREAM_ROWS: readonly Row[] = [
     breaks: ({ upstream }) => upstream.breakNarinfo(status(500)),
   },
   {
-    fault: "it accepts, and says nothing",
+    fault: "it accepts, and says nothing for the idle timeout (500 ms)",
     ...absent,
-    flags: { "cache-upstream-response-header-timeout": "500ms" },
+    flags: {
+      "cache-upstream-response-header-timeout": "100ms",
+      "cache-upstream-body-idle-timeout": "500ms",
+    },
     withinMs: 1_000,
     breaks: ({ upstream }) => upstream.breakNarinfo(heldUntil(forEver)),
   },
@@ -35,6 +38,12 @@ export const UPSTREAM_ROWS: readonly Row[] = [
   {
     fault: "it takes connections, and answers late from the start",
     ...whole,
+    upstream: { onRequest: slowly },
+  },
+  {
+    fault: "the only upstream needs longer than the response header timeout for each answer",
+    ...whole,
+    flags: { "cache-upstream-response-header-timeout": "300ms" },
     upstream: { onRequest: slowly },
   },
   {

@@ -71,7 +71,7 @@ export function downloadsOver(
     attempts: {
       candidates: { metadata, pool, demotions },
       logging: { pool, demotions, metrics, log },
-      ...{ idleTimeoutMs: 0, hedgeAfterMs: 0 },
+      ...{ idleTimeoutMs: 0, hedgeAfterMs: 0, prefetchWaitMs: 60_000 },
     },
     transfer: { keeping, fetcher, verifier, tracer: NO_TRACER },
     reads: new ActiveReads(),

@@ -166,7 +166,7 @@ export interface LarderStores {
 }
 
 /** The upstream is never silent, and never late. */
-const NAR_TIMEOUTS = { idleTimeoutMs: 0, hedgeAfterMs: 60_000 };
+const NAR_TIMEOUTS = { idleTimeoutMs: 0, hedgeAfterMs: 60_000, prefetchWaitMs: 60_000 };
 
 /** The part that answers, as `buildApp` wires it. */
 export class RunningLarder {

@@ -19,7 +19,7 @@ import type { NarStore } from "../../src/storage/nar_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
-import type { AnswerLimits } from "../../src/upstream/http/answer_watch.ts";
+import type { HttpUpstreamSettings } from "../../src/upstream/http/http_settings.ts";
 import { bytesBelow } from "./bytes_below.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { isInBucket, storePlacesOf } from "./shared_servers.ts";
@@ -53,8 +53,8 @@ export interface TestCacheOptions extends Partial<FlatParts> {
   /** The Authorization header for every upstream. */
   readonly authorization?: string;
   /** In place of `timeoutMs`, one by one. */
-  readonly limits?: Partial<AnswerLimits>;
-  /** In place of `timeoutMs`, for the silence within a body. */
+  readonly limits?: Partial<Pick<HttpUpstreamSettings, "dialTimeoutMs" | "headerTimeoutMs">>;
+  /** In place of `timeoutMs`, for the silence before and within a body. */
   readonly idleTimeoutMs?: number;
   /** Of the NAR files; default: none. */
   readonly limitBytes?: number;

@@ -55,12 +55,12 @@ function sparePool(
   isWanted: () => boolean,
 ): CandidatesPool {
   return {
-    order: () => pool.order(),
+    order: (kind) => pool.order(kind),
     waitOf: (url) => isWanted() || spare.isSpare(url) ? pool.waitOf(url) : "none",
     narinfo: (storePathHash, options) =>
       isWanted() ? pool.narinfo(storePathHash, options) : Promise.resolve({ kind: "unknown" }),
-    probeIfDown: async (urls) => {
-      if (isWanted()) await pool.probeIfDown(urls);
+    probeIfDown: async (urls, kind) => {
+      if (isWanted()) await pool.probeIfDown(urls, kind);
     },
   };
 }

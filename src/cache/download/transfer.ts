@@ -84,6 +84,12 @@ export class Transfer implements NarTarget, Disposable {
     return outcome;
   }
 
+  abandon(): void {
+    // At once, so that a client that comes now gets a download of its own.
+    this.#download.advance({ type: "error", reason: "no answer came in time for a prefetch" });
+    this.#fetch[Symbol.dispose]();
+  }
+
   async judge(end: FetchEnd): Promise<void> {
     const { keeping } = this.#deps;
     const { ledgerBytes: reservedBytes } = this.#reservation;

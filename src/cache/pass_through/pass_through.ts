@@ -136,6 +136,10 @@ class PassThrough implements NarTarget, Disposable {
     return this.#fetch.from(source, taken);
   }
 
+  abandon(): void {
+    this[Symbol.dispose]();
+  }
+
   async judge(end: FetchEnd): Promise<void> {
     await this.#sink?.judge(end);
   }

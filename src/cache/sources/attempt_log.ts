@@ -5,6 +5,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { UpstreamReading } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import { hintFor } from "../../upstream/failure_hints.ts";
 import { readStatus } from "../../upstream/read_narinfo.ts";
 import { BUSY_STATUSES } from "../../upstream/upstream_load.ts";
 import type { PathRecord } from "../nar/path_record.ts";
@@ -134,6 +135,11 @@ export class AttemptLog {
     if (BUSY_STATUSES.has(status) || requests > 1) pool.busy(upstream);
   }
 
+  /** A prefetch got no answer in time, and ends. */
+  late(upstream: string): void {
+    this.#deps.pool.noteNarTime(upstream, Infinity);
+  }
+
   /** `contributors`: those whose bytes the stored file has. */
   stored(contributors: readonly string[]): void {
     this.#deps.record?.sent(this.#nar, contributors);
@@ -174,7 +180,7 @@ export class AttemptLog {
     if (last !== undefined) {
       const { upstream, ...facts } = last;
       const message = isCut ? "nar download given up" : "nar not fetched";
-      log.warn(message, { ...this.facts(upstream), ...facts });
+      log.warn(message, { ...this.facts(upstream), ...facts, ...hintOf(facts) });
     }
     for (const upstream of this.#brokeOff) {
       if (demotions.get(this.#nar, upstream) !== "bad") {
@@ -203,6 +209,12 @@ export class AttemptLog {
     this.#deps.metrics.count("verification_failures_total", { reason: "file_size" });
     this.#deps.log.warn("upstream sent more than the nar file", this.facts(upstream));
   }
+}
+
+/** The remedy for silence. Other reasons have their line, or none. */
+function hintOf({ reason, detail }: Pick<BreakFacts, "reason" | "detail">): { hint?: string } {
+  if (reason !== "timeout" && reason !== "stalled") return {};
+  return { hint: hintFor({ reason: "timeout", detail }, false) };
 }
 
 function isOutrun(outcome: SourceOutcome): boolean {

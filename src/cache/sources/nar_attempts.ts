@@ -16,6 +16,8 @@ export interface NarAttemptsDeps {
   readonly idleTimeoutMs: number;
   /** Time in which one source has the request alone; then the next one gets it, too. */
   readonly hedgeAfterMs: number;
+  /** The longest wait of a prefetch for an answer: it must hold no place that others need. */
+  readonly prefetchWaitMs: number;
 }
 
 /** The destination of the file. */
@@ -30,6 +32,8 @@ export interface NarTarget {
   readonly isWanted: boolean;
   /** Fetches the rest from `source`. Calls `taken` if it answers first. Never rejects. */
   from(source: NarSource, taken: () => void): Promise<FetchOutcome>;
+  /** Ends the requests of a file that no client wants, at once. */
+  abandon(): void;
   /** Releases the whole file, or throws a Mismatch where it is wrong. */
   judge(end: FetchEnd): Promise<void>;
   /** The check result is final: the file is wrong. */
@@ -95,6 +99,7 @@ export class NarAttempts {
   readonly #target: NarTarget;
   readonly #sources: SourceRounds;
   readonly #hedgeAfterMs: number;
+  readonly #prefetchWaitMs: number;
   readonly #signal: AbortSignal | undefined;
   /** The upstreams of the bytes, in the order in which they came. */
   readonly #contributors = new Set<string>();
@@ -110,6 +115,7 @@ export class NarAttempts {
     this.#target = target;
     this.#signal = signal;
     this.#hedgeAfterMs = deps.hedgeAfterMs;
+    this.#prefetchWaitMs = deps.prefetchWaitMs;
     const failures = new SourceFailures(deps.idleTimeoutMs, clock.nowMs());
     if (target.isPromised) failures.begin();
     const candidates = () => narCandidates(deps.candidates, nar, requestId);
@@ -167,6 +173,11 @@ export class NarAttempts {
     const round = this.#round;
     let isTaken = false;
     this.log.asking(source.upstream, before);
+    using _limit = this.#target.isWanted ? undefined : clock.countdown(this.#prefetchWaitMs, () => {
+      if (isTaken || this.#target.isWanted) return;
+      this.log.late(source.upstream);
+      this.#target.abandon();
+    });
     const outcome = await this.#target.from(source, () => {
       isTaken = true;
       this.log.begun(source.upstream, before);
@@ -271,5 +282,9 @@ interface UpstreamTimeouts {
 export function narTimeouts(upstreams: readonly UpstreamTimeouts[]) {
   const idleTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.idleTimeoutMs));
   const headerTimeoutMs = Math.max(0, ...upstreams.map((upstream) => upstream.headerTimeoutMs));
-  return { idleTimeoutMs, hedgeAfterMs: headerTimeoutMs / HEDGE_PART };
+  return {
+    idleTimeoutMs,
+    hedgeAfterMs: headerTimeoutMs / HEDGE_PART,
+    prefetchWaitMs: headerTimeoutMs,
+  };
 }

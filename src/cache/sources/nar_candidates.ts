@@ -48,7 +48,7 @@ export async function* narCandidates(
     yield holder;
     yield* members?.after?.(nar.name) ?? [];
   }
-  const order = pool.order();
+  const order = pool.order("nar");
   const known = (await metadata.sourcesOf(nar.name))
     .filter(({ upstream }) => order.includes(upstream))
     .toSorted((a, b) => order.indexOf(a.upstream) - order.indexOf(b.upstream));
@@ -56,7 +56,7 @@ export async function* narCandidates(
 
   const answers = ({ upstream }: NarSource) => pool.waitOf(upstream) !== "none";
 
-  if (!known.some(answers)) await pool.probeIfDown(known.map(({ upstream }) => upstream));
+  if (!known.some(answers)) await pool.probeIfDown(known.map(({ upstream }) => upstream), "nar");
   yield* known.filter((source) => answers(source) && !isDemoted(source));
   const except = new Set(known.map(({ upstream }) => upstream));
   for (const { length } = order; except.size < length;) {

@@ -44,6 +44,7 @@ function upstreamLine(one: ServerJson, nowMs: number): string {
   const reason = one.at("last_error", "reason").text;
   const signs = {
     is_up: one.at("is_up").isTrue,
+    sends_nars: one.at("sends_nars").isTrue,
     last_answer: answerOf(one.at("last_answer")),
     last_nar_answer: answerOf(one.at("last_nar_answer")),
     last_error: reason === undefined ? null : errorOf(one.at("last_error"), reason),

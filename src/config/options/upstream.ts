@@ -50,7 +50,7 @@ export const UPSTREAM_OPTIONS = {
   "cache.upstream-response-header-timeout": {
     kind: duration,
     default: 3_000,
-    help: "Timeout for the response headers of an upstream",
+    help: "Time for response headers; after a third, another upstream is asked",
     also: [
       { key: "cache.upstream.response-header-timeout" },
       {
@@ -62,7 +62,7 @@ export const UPSTREAM_OPTIONS = {
   "cache.upstream-body-idle-timeout": {
     kind: duration,
     default: 30_000,
-    help: "Timeout for a pause within a response body of an upstream",
+    help: "Timeout for silence of a connected upstream, before or within a body",
   },
   "cache.upstream-ca-file": {
     kind: path,

@@ -174,11 +174,12 @@ function sizeStats({ metrics, storage: { budget, disk } }: StatsSources): SizeSt
 export function upstreamStats(
   { pool, lastAnswers }: StatsSources["upstreams"],
 ): readonly UpstreamStats[] {
-  return pool.statuses().map(({ url, isUp, priority }) => {
+  return pool.statuses().map(({ url, isUp, sendsNars, priority }) => {
     const { last, lastNar, lastError, counts, latenciesMs } = lastAnswers.of(url);
     return {
       url,
       is_up: isUp,
+      sends_nars: sendsNars,
       priority: priority ?? null,
       last_answer: last === undefined ? null : lastAnswerStats(last),
       last_nar_answer: lastNar === undefined ? null : lastAnswerStats(lastNar),

@@ -6,6 +6,7 @@ import type { UpstreamStats } from "./stats.ts";
 /** The figures that decide the state of an upstream. */
 export interface ShownSigns {
   readonly is_up: boolean;
+  readonly sends_nars: boolean;
   readonly last_answer: UpstreamStats["last_answer"];
   readonly last_nar_answer: UpstreamStats["last_nar_answer"];
   readonly last_error:
@@ -15,9 +16,10 @@ export interface ShownSigns {
 
 /** The state of an upstream by its figures. */
 export function upstreamStateOf(one: ShownSigns, atMs: number): UpstreamState {
-  const { is_up, last_answer, last_nar_answer, last_error } = one;
+  const { is_up, sends_nars, last_answer, last_nar_answer, last_error } = one;
   const signs = { last: timed(last_answer), lastNar: timed(last_nar_answer) };
-  return upstreamState({ isUp: is_up, ...signs, lastError: timed(last_error) }, atMs);
+  const health = { isUp: is_up, sendsNars: sends_nars };
+  return upstreamState({ ...health, ...signs, lastError: timed(last_error) }, atMs);
 }
 
 /**

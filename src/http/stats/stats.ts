@@ -139,7 +139,10 @@ interface LastAnswerStats {
 
 export interface UpstreamStats {
   readonly url: string;
+  /** Up for narinfos. */
   readonly is_up: boolean;
+  /** False if its last NAR request got no answer. */
+  readonly sends_nars: boolean;
   readonly priority: number | null;
   /** Last answer to a narinfo request. */
   readonly last_answer: LastAnswerStats | null;

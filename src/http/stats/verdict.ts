@@ -85,14 +85,22 @@ function partFault({ cause, ones }: Unusable, count: number): Pick<FaultStats, "
 }
 
 function causeText({ cause, ones }: Unusable): string {
+  if (cause === "nars" && statusesOf(ones).length === 0) {
+    return `${hostsOf(ones)} ${ones.length === 1 ? "does" : "do"} not answer NAR requests`;
+  }
   const [one, several] = CAUSES[cause];
   const errors = cause === "status" || cause === "nars" ? ` ${errorsOf(ones)}` : "";
   return `${hostsOf(ones)} ${ones.length === 1 ? one : several}${errors}`;
 }
 
 function errorsOf(upstreams: readonly UpstreamStats[]): string {
+  const statuses = statusesOf(upstreams);
+  return statuses.length === 0 ? "errors" : `HTTP status ${statuses.join(" or ")}`;
+}
+
+function statusesOf(upstreams: readonly UpstreamStats[]): readonly number[] {
   const statuses = new Set(upstreams.flatMap(({ last_error }) => last_error?.status ?? []));
-  return statuses.size === 0 ? "errors" : `HTTP status ${[...statuses].toSorted().join(" or ")}`;
+  return [...statuses].toSorted();
 }
 
 /** Remedies for these upstreams, in the words of their rows and of the log. */

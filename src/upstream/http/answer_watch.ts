@@ -15,7 +15,8 @@ export class UpstreamTimeout extends NoAnswer {
 
 export interface AnswerTimeouts {
   readonly dialTimeoutMs: number;
-  readonly headerTimeoutMs: number;
+  /** The longest wait for an answer over a connection that stands. */
+  readonly answerTimeoutMs: number;
   /** True where a proxy may stand in between: `fetch` then chooses the address to dial. */
   readonly viaProxy?: boolean;
 }
@@ -28,10 +29,10 @@ export interface AnswerLimits extends AnswerTimeouts {
 }
 
 export function answerLimits(timeouts: AnswerTimeouts): AnswerLimits {
-  const { dialTimeoutMs, headerTimeoutMs, viaProxy = false } = timeouts;
-  const dialTestAfterMs = Math.min(DIAL_TEST_AFTER_MS, dialTimeoutMs, headerTimeoutMs);
+  const { dialTimeoutMs, answerTimeoutMs, viaProxy = false } = timeouts;
+  const dialTestAfterMs = Math.min(DIAL_TEST_AFTER_MS, dialTimeoutMs, answerTimeoutMs);
   const dialTests = clock.sharedTimer(dialTestAfterMs);
-  return { dialTimeoutMs, headerTimeoutMs, viaProxy, dialTests, dialTestAfterMs };
+  return { dialTimeoutMs, answerTimeoutMs, viaProxy, dialTests, dialTestAfterMs };
 }
 
 export interface AnswerWatchDeps {
@@ -69,10 +70,10 @@ export class AnswerWatch implements Disposable {
   }
 
   async #testDial(
-    { dialTimeoutMs, headerTimeoutMs, viaProxy, dialTestAfterMs }: AnswerLimits,
+    { dialTimeoutMs, answerTimeoutMs, viaProxy, dialTestAfterMs }: AnswerLimits,
   ): Promise<void> {
     if (viaProxy) {
-      return this.#wait("the answer", Math.max(dialTimeoutMs, headerTimeoutMs), dialTestAfterMs);
+      return this.#wait("the answer", Math.max(dialTimeoutMs, answerTimeoutMs), dialTestAfterMs);
     }
     const dialedAtMs = clock.nowMs();
     this.#wait("connecting", dialTimeoutMs, dialTestAfterMs);
@@ -83,7 +84,7 @@ export class AnswerWatch implements Disposable {
     const dialMs = clock.nowMs() - dialedAtMs;
     // A dial that was slow for the test was as slow for the request.
     const waitedMs = dialMs < DIAL_TEST_AFTER_MS ? dialTestAfterMs + dialMs : 0;
-    this.#wait("the answer", headerTimeoutMs, waitedMs);
+    this.#wait("the answer", answerTimeoutMs, waitedMs);
   }
 
   #wait(step: string, limitMs: number, waitedMs: number): void {

@@ -61,11 +61,12 @@ export class HttpNarinfoSource implements NarinfoSource {
   ): Promise<NarinfoReading> {
     if (signal?.aborted) return failedReading(signal.reason);
     const { fetcher, trace = NO_UPSTREAM_TRACE, busy = () => {} } = this.#deps;
-    const order = { storePathHash, headers: trace.headers(), isFinal: rank === "prefetch" };
+    const isBackground = rank === "prefetch";
+    const order = { storePathHash, headers: trace.headers(), isFinal: isBackground };
     const { answered } = trace;
     return await this.#fetch.watched(
       this.url,
-      signal,
+      { signal, isBackground },
       (ended) => fetcher.fetch(order, { signal: ended, answered, busy }),
     );
   }

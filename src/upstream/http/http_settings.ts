@@ -9,9 +9,21 @@ export interface HttpUpstreamSettings {
   /** True where the environment names a proxy, which `fetch` uses by itself. */
   readonly viaProxy?: boolean;
   readonly dialTimeoutMs: number;
+  /** After a third of it, another source of a NAR gets the request too. Prefetches end with it. */
   readonly headerTimeoutMs: number;
+  /** The longest silence of an upstream whose connection stands. */
   readonly idleTimeoutMs: number;
   readonly userAgent: string;
+}
+
+/** The longest wait for an answer over a connection that stands: slow is not gone. */
+export function answerTimeoutOf(
+  { headerTimeoutMs, idleTimeoutMs }: Pick<
+    HttpUpstreamSettings,
+    "headerTimeoutMs" | "idleTimeoutMs"
+  >,
+): number {
+  return Math.max(headerTimeoutMs, idleTimeoutMs);
 }
 
 /** PEM texts of certificate authorities to trust besides the system's. */

@@ -47,6 +47,8 @@ class TestTarget implements NarTarget {
 
   refused(): void {}
 
+  abandon(): void {}
+
   startOver(): void {
     this.startedOver++;
     this.received = 0;
@@ -69,7 +71,7 @@ function attemptsFor(target: NarTarget, hedgeAfterMs = 1_000) {
   const deps = {
     candidates: { metadata, pool, demotions },
     logging: { pool, demotions, metrics, log: logger },
-    ...{ idleTimeoutMs: 1_000, hedgeAfterMs },
+    ...{ idleTimeoutMs: 1_000, hedgeAfterMs, prefetchWaitMs: 1_000 },
   };
   const attempts = new NarAttempts(deps, { nar: narOf("a"), target, requestId: "test" });
   return { attempts, log };

@@ -56,7 +56,7 @@ const ON_FIRE = JSON.stringify({
   uptimeSeconds: 273_600,
   size: { usedBytes: 1 << 29, limitBytes: 1 << 30, reservedBytes: 1024, pinnedBytes: 0 },
   upstreams: [
-    { url: "https://one.example", isUp: true, lastAnswer: null },
+    { url: "https://one.example", isUp: true, sendsNars: true, lastAnswer: null },
     {
       url: "https://other.example",
       isUp: false,

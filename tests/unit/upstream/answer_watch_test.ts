@@ -4,7 +4,7 @@ import { SYSTEM_NET } from "../../../src/runtime/system_net.ts";
 import { createUpstreamClient, dial } from "../../../src/upstream/http/http_client.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
-const LIMITS = { dialTimeoutMs: 1_000, headerTimeoutMs: 3_000 };
+const LIMITS = { dialTimeoutMs: 1_000, answerTimeoutMs: 3_000 };
 
 /** Names of the late steps, after a standstill from `atMs` on that is longer than any limit. */
 async function lateAfterStandstill(atMs: number): Promise<readonly string[]> {

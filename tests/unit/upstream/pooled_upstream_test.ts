@@ -20,7 +20,7 @@ for (const awayMs of [8_000, 40_000, HOUR_MS]) {
     await time.advance(awayMs);
     upstream.answers = true;
     await time.advance(1_000);
-    assert.equal(upstream.pooled.isDown, false);
+    assert.equal(upstream.pooled.isDown("narinfo"), false);
     assert.deepEqual(upstream.changes, [true, false]);
   });
 }
@@ -46,17 +46,46 @@ Deno.test("pool: the pauses after timeouts grow to five seconds", async () => {
 Deno.test("pool: late timeouts of earlier requests do not delay the probes", async () => {
   using time = new PlayedTime();
   using upstream = new PlayedUpstream(time);
-  for (let late = 0; late < 200; late++) upstream.pooled.note("timeout");
+  for (let late = 0; late < 200; late++) upstream.pooled.note("narinfo", "timeout");
   await time.advance(1_000);
   assert.equal(upstream.probedAtMs.length, 1);
+});
+
+Deno.test("pool: the failures of one kind take nothing from another", async () => {
+  using time = new PlayedTime();
+  using upstream = new PlayedUpstream(time);
+  for (let count = 0; count < 10; count++) upstream.pooled.note("nar", "timeout");
+  upstream.pooled.note("narinfo", "timeout");
+  assert.deepEqual(upstream.pooled.healthOf("document"), { state: "unknown" });
+  assert.deepEqual(["nar", "narinfo"].map((kind) => upstream.pooled.isDown(kind as "nar")), [
+    ...[true, false],
+  ]);
+  upstream.answers = true;
+  await time.advance(1_000);
+  assert.equal(upstream.pooled.isDown("nar"), false);
+  assert.deepEqual(upstream.changes, [true, false]);
+});
+
+Deno.test("pool: kinds that are down together share their probes", async () => {
+  using time = new PlayedTime();
+  using upstream = new PlayedUpstream(time);
+  upstream.goDown("timeout");
+  for (const kind of ["nar", "document"] as const) {
+    for (let count = 0; count < 3; count++) upstream.pooled.note(kind, "timeout");
+  }
+  await time.advance(1_000);
+  assert.equal(upstream.probedAtMs.length, 1);
+  upstream.answers = true;
+  await time.advance(TIMEOUT_MS + 2_000);
+  assert.deepEqual([upstream.probedAtMs.length, upstream.changes], [2, [true, false]]);
 });
 
 Deno.test("pool: any answer brings it back, not only that of a probe", async () => {
   using time = new PlayedTime();
   using upstream = new PlayedUpstream(time);
   upstream.goDown("timeout");
-  upstream.pooled.note(undefined);
-  assert.equal(upstream.pooled.isDown, false);
+  upstream.pooled.note("narinfo", undefined);
+  assert.equal(upstream.pooled.isDown("narinfo"), false);
   await time.advance(60_000);
   assert.deepEqual(upstream.probedAtMs, []);
 });
@@ -66,7 +95,7 @@ Deno.test("pool: a probe of an outage that is over does not delay the next", asy
   using upstream = new PlayedUpstream(time);
   upstream.goDown("timeout");
   await time.advance(1_000);
-  upstream.pooled.note(undefined);
+  upstream.pooled.note("narinfo", undefined);
   upstream.goDown("unreachable");
   await time.advance(1_000);
   assert.equal(upstream.probedAtMs.length, 2);
@@ -79,7 +108,7 @@ Deno.test("pool: a hundred requests share one probe, and wait for it together", 
   await time.advance(1_000);
   let waiting = 100;
   for (let count = waiting; count > 0; count--) {
-    upstream.pooled.probed().then(() => waiting--);
+    upstream.pooled.probed("narinfo").then(() => waiting--);
   }
   await time.advance(799);
   assert.equal(waiting, 100);
@@ -96,7 +125,7 @@ Deno.test("pool: of ten minutes of silence requests wait for a quarter", async (
   for (const endMs = time.nowMs + 600_000; time.nowMs < endMs;) {
     const startedAtMs = time.nowMs;
     let isOver = false;
-    upstream.pooled.probed().then(() => isOver = true);
+    upstream.pooled.probed("narinfo").then(() => isOver = true);
     for (await time.settled(); !isOver;) await time.advance(50);
     waitedMs += time.nowMs - startedAtMs;
     await time.advance(50);
@@ -109,7 +138,7 @@ Deno.test("pool: one that ends probes no more", async () => {
   const upstream = new PlayedUpstream(time);
   upstream.goDown("unreachable");
   upstream[Symbol.dispose]();
-  await upstream.pooled.probed();
+  await upstream.pooled.probed("narinfo");
   await time.advance(60_000);
   assert.deepEqual(upstream.probedAtMs, []);
 });
@@ -120,13 +149,27 @@ Deno.test("pool: an upstream of another store directory is used once it has ours
   upstream.isForeign = true;
   await upstream.pooled.probeAtStart();
   const { pooled } = upstream;
-  assert.deepEqual([pooled.isDown, pooled.looksUp, pooled.wait], [true, false, "none"]);
+  assert.deepEqual(
+    [pooled.isDown("narinfo"), pooled.looksUp("narinfo"), pooled.waitOf("narinfo")],
+    [
+      true,
+      false,
+      "none",
+    ],
+  );
   await time.advance(31_000);
-  assert.deepEqual([pooled.isDown, upstream.probedAtMs.length], [true, 2]);
+  assert.deepEqual([pooled.isDown("narinfo"), upstream.probedAtMs.length], [true, 2]);
   upstream.isForeign = false;
   upstream.answers = true;
   await time.advance(31_000);
-  assert.deepEqual([pooled.isDown, pooled.looksUp, pooled.wait], [false, true, "full"]);
+  assert.deepEqual(
+    [pooled.isDown("narinfo"), pooled.looksUp("narinfo"), pooled.waitOf("narinfo")],
+    [
+      false,
+      true,
+      "full",
+    ],
+  );
 });
 
 /** Refuses or says nothing for the whole timeout, until it `answers`. */
@@ -151,7 +194,7 @@ class PlayedUpstream implements QueuedNarinfoSource, Disposable {
 
   goDown(reason: NoAnswerReason): void {
     this.#reason = reason;
-    for (let count = 0; count < 3; count++) this.pooled.note(reason);
+    for (let count = 0; count < 3; count++) this.pooled.note("narinfo", reason);
   }
 
   /** Between one probe and the next. */

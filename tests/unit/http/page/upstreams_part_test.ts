@@ -5,7 +5,14 @@ import type { Stats, UpstreamStats } from "../../../../src/http/stats/stats.ts";
 const AT = "2026-01-02T12:00:00.000Z";
 
 const UP: UpstreamStats = {
-  ...{ url: "https://a.example", is_up: true, priority: null, last_answer: null, last_error: null },
+  ...{
+    url: "https://a.example",
+    is_up: true,
+    sends_nars: true,
+    priority: null,
+    last_answer: null,
+    last_error: null,
+  },
   last_nar_answer: null,
   ...{ answers: { found: 0, absent: 0, failed: 0 }, latencies_ms: [] },
 };

@@ -58,9 +58,15 @@ const HISTORIES: Readonly<Record<string, readonly [Answer, Answer, ...Step[]]>> 
     ...["absent", "status"] as const,
     ...[{ type: "narinfo" }, { type: "wait", ms: 61_000 }] as const,
   ],
-  "a timeout, then a NAR": [
-    ...["absent", "timeout"] as const,
-    ...[{ type: "narinfo" }, { type: "nar", which: 1, answer: "found" }] as const,
+  "a timeout, then a narinfo": [
+    ...["absent", "absent"] as const,
+    ...[{ type: "become", which: 1, answer: "timeout" }, { type: "narinfo" }] as const,
+    ...[{ type: "become", which: 1, answer: "absent" }, { type: "narinfo" }] as const,
+  ],
+  "a NAR's timeout, then a NAR": [
+    ...["absent", "absent"] as const,
+    ...[{ type: "nar", which: 1, answer: "timeout" }] as const,
+    ...[{ type: "nar", which: 1, answer: "found" }] as const,
   ],
   "an error to a NAR request, then silence": [
     ...["absent", "absent"] as const,

@@ -20,7 +20,13 @@ function upstream(
 ): UpstreamStats {
   const at = "2026-01-02T12:00:00.000Z";
   return {
-    ...{ url: `https://${host}`, is_up: isUp, priority: null, last_answer: { result, at } },
+    ...{
+      url: `https://${host}`,
+      is_up: isUp,
+      sends_nars: true,
+      priority: null,
+      last_answer: { result, at },
+    },
     last_nar_answer: null,
     last_error: { request: "narinfo", reason: result, status, at, hint: "look at it" },
     ...{ answers: { found: 0, absent: 0, failed: 1 }, latencies_ms: [] },
