@@ -4,7 +4,7 @@ import { clock } from "../runtime/current.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import type { RunEnd } from "./failed_runs.ts";
-import type { Sweeper } from "./sweeper.ts";
+import type { Sweeper, SweptFile } from "./sweeper.ts";
 
 /** Entries in one transaction: it stops the thread for some 2 ms. */
 const ENTRIES_MAX = 32;
@@ -104,10 +104,11 @@ export class Evictor {
         continue;
       }
       if (evicted.entries === 0) return "exhausted";
+      const freed = gone.filter(({ wasHere }) => wasHere);
       figures = {
-        freedBytes: figures.freedBytes + sizeOf(gone),
+        freedBytes: figures.freedBytes + sizeOf(freed),
         evictedEntries: figures.evictedEntries + evicted.entries,
-        evictedFiles: figures.evictedFiles + gone.length,
+        evictedFiles: figures.evictedFiles + freed.length,
       };
       progress(figures);
       // A file kept during the pause uses the freed space, and must not be evicted for it.
@@ -127,7 +128,7 @@ export class Evictor {
   async #batch(
     bytesMin: number,
     usedBeforeMs = Infinity,
-  ): Promise<{ readonly evicted: Evicted; readonly gone: readonly PendingFile[] }> {
+  ): Promise<{ readonly evicted: Evicted; readonly gone: readonly SweptFile[] }> {
     const { sweeper, accounts } = this.#deps;
     const evicted = await this.#mark(bytesMin, usedBeforeMs);
     const gone = await sweeper.sweep(evicted.files);

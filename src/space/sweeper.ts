@@ -25,6 +25,12 @@ export interface SweeperDeps {
   readonly log: Logger;
 }
 
+/** A file that is gone from the storage and the accounts. */
+export interface SweptFile extends PendingFile {
+  /** False where the object was gone before: its removal freed nothing. */
+  readonly wasHere: boolean;
+}
+
 /**
  * Removes stored objects that are marked for removal, then their marks. Names are never reused, so
  * no writer waits for a removal. Open files survive their removal. Other stores have a grace time.
@@ -62,17 +68,17 @@ export class Sweeper {
    * Resolves to the files that were removed from the storage and the accounts. A file that cannot
    * be removed stays counted. The log names the first of an outage, and says when all are gone.
    */
-  async sweep(marked: readonly PendingFile[]): Promise<readonly PendingFile[]> {
+  async sweep(marked: readonly PendingFile[]): Promise<readonly SweptFile[]> {
     const { graceMs = 0 } = this.#deps;
     if (graceMs > 0 && marked.length > 0) await clock.pause(graceMs);
-    const outcomes = await Promise.all(marked.map((file) => this.#isGone(file)));
-    const gone = marked.filter((_, index) => outcomes[index]);
+    const outcomes = await Promise.all(marked.map((file) => this.#remove(file)));
+    const gone = outcomes.filter((file) => file !== undefined);
     await this.#deps.metadata.apply(gone.map(({ at }) => ({ kind: "nar-gone" as const, at })));
     return gone;
   }
 
   /** Sweeps the files that this process has marked but not removed. */
-  async sweepOwn(): Promise<readonly PendingFile[]> {
+  async sweepOwn(): Promise<readonly SweptFile[]> {
     const { metadata, owner } = this.#deps;
     const pending = await metadata.pendingFiles();
     this.#forgetSettled(pending);
@@ -87,13 +93,15 @@ export class Sweeper {
     for (const at of this.#stuck) if (!names.has(at)) this.#stuck.delete(at);
   }
 
-  async #isGone({ at, fileSize }: PendingFile): Promise<boolean> {
+  /** `undefined` for a file that cannot be removed now. */
+  async #remove(file: PendingFile): Promise<SweptFile | undefined> {
+    const { at, fileSize } = file;
     try {
-      await this.#deps.nars.remove(at);
+      const wasHere = await this.#deps.nars.remove(at);
       this.#isStoreUnavailable = false;
       this.#stuck.delete(at);
       if (this.#stuck.size === 0) this.#outage.worked();
-      return true;
+      return { ...file, wasHere };
     } catch (error) {
       // Nobody tries again to remove an object without a mark.
       if (fileSize > 0) this.#stuck.add(at);
@@ -101,7 +109,7 @@ export class Sweeper {
       this.#isStoreUnavailable = isUnavailable || isReadOnly(error);
       const hint = isUnavailable ? { hint: STORE_IS_UNAVAILABLE } : {};
       this.#outage.failed("nar not removed", { nar: at, error: messageOf(error), ...hint });
-      return false;
+      return undefined;
     }
   }
 }

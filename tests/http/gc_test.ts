@@ -3,6 +3,9 @@ import { bothNames } from "../../src/base/snake_names.ts";
 import { gcRoute } from "../../src/http/routes/gc.ts";
 import type { GcEvent, GcOrder, GcProgress } from "../../src/space/gc_event.ts";
 import { GC_DONE, GcServer } from "../support/gc_server.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { makeStoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
 import { PlayedTime } from "../support/played_time.ts";
 
 const PROGRESS: GcProgress = {
@@ -169,4 +172,26 @@ Deno.test("gc: a client that takes nothing does not hold the run", async () => {
   await over.promise;
 
   assert.deepEqual((await linesOf(answer)).at(-1), bothNames(GC_DONE));
+});
+
+Deno.test("gc: the bytes of a file that was gone before are not freed", async () => {
+  const objects = [1, 2].map((seed) => makeStoreObject({ name: "thing", size: 5_000, seed }));
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const names = [];
+  for (const { storePathHash } of objects) {
+    const path = await cache.narPath(storePathHash);
+    await (await cache.get(path)).bytes();
+    names.push(path.slice("/nar/".length));
+  }
+  await cache.downloadsOver();
+  const [lost = "", stays = ""] = names;
+  const fileSize = Deno.statSync(cache.fileOf(stays)).size;
+  Deno.removeSync(cache.fileOf(lost));
+
+  const answer = await cache.request("POST", "/gc?target=0");
+
+  const lines = (await answer.text()).trim().split("\n");
+  const { freedBytes, evictedEntries, evictedFiles, usedBytes } = JSON.parse(lines.at(-1) ?? "");
+  assert.deepEqual([freedBytes, evictedEntries, evictedFiles, usedBytes], [fileSize, 2, 1, 0]);
 });
