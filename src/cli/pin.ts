@@ -2,7 +2,7 @@ import type { Command } from "./command.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, nameOf, reportFailures } from "./client/each.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
-import { pinnedClosures } from "./client/pinned_closures.ts";
+import { filesInVerification, notKept, pinnedClosures } from "./client/pinned_closures.ts";
 import { readPathsAndNames } from "./client/package_names.ts";
 import { findPinned } from "./client/pinned_names.ts";
 import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
@@ -75,6 +75,12 @@ async function pinCommand(args: readonly string[], process: CommandProcess): Pro
     await pin(client, target);
     process.writeOut(`pinned ${nameOf(target)}\n`);
   });
+  const files = await filesInVerification(client);
+  if (files > 0) {
+    for (const { name, reason } of await notKept(client, targets, 0)) {
+      process.writeError(`larder: ${name}: ${reason}; the pin protects them once they are\n`);
+    }
+  }
   const title = `${failures.length} of ${targets.length} not pinned:`;
   return reportFailures(failures, title, process.writeError);
 }

@@ -1,7 +1,12 @@
 import { choice } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { formatBytes } from "../base/format_units.ts";
-import { type Pinned, pinnedClosures } from "./client/pinned_closures.ts";
+import {
+  filesInVerification,
+  inVerification,
+  type Pinned,
+  pinnedClosures,
+} from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
@@ -54,6 +59,10 @@ async function pinsCommand(args: readonly string[], process: CommandProcess): Pr
   if (flags.json) process.writeOut(`${JSON.stringify(pins, null, 2)}\n`);
   else if (pins.length === 0) process.writeError("nothing is pinned\n");
   else process.writeOut(tableOf(pins));
+  const files = pins.some(({ missing }) => missing > 0) ? await filesInVerification(client) : 0;
+  if (files > 0) {
+    process.writeError(`larder: ${inVerification(files)}: their paths are missing until then\n`);
+  }
   return EXIT.ok;
 }
 

@@ -1,8 +1,10 @@
 import { Failure } from "../../base/failure.ts";
+import { counted } from "../../base/format_units.ts";
 import { snakeNames } from "../../base/snake_names.ts";
 import { clock } from "../../runtime/current.ts";
 import type { FailedPath } from "./each.ts";
 import { answerJson } from "./server_answer.ts";
+import { ServerJson } from "./server_json.ts";
 import type { ServerClient } from "./server_client.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 
@@ -34,22 +36,56 @@ export async function pinnedClosures(
 
 const LOOK_EVERY_MS = 250;
 
+/** While the server verifies files, a wait ends once none was kept for so long. */
+const VERIFIES_ONE_FOR_MS = 600_000;
+
 /**
- * The pinned roots whose closure is incomplete on the server. Waits up to `waitMaxMs`: the server
- * keeps a NAR file once it is verified, and if there is room.
+ * The NAR files that are on the server whole, and wait for their check. 0 if it does not say: it is
+ * another program, or wants another token.
+ */
+export async function filesInVerification(client: Pick<ServerClient, "request">): Promise<number> {
+  try {
+    const stats = new ServerJson(await answerJson(client, "/stats"));
+    return stats.at("verification_backlog", "files").number ?? 0;
+  } catch {
+    return 0;
+  }
+}
+
+/** Tells of files that count as missing until their check is over. */
+export function inVerification(files: number): string {
+  return `${counted(files, "NAR file")} still ${files === 1 ? "waits" : "wait"} for verification`;
+}
+
+/**
+ * The pinned roots whose closure is incomplete on the server. Waits up to `waitMaxMs` behind the
+ * last change, and for as long as the server verifies files: it keeps a NAR file once it is
+ * verified, and if there is room.
  */
 export async function notKept(
   client: Pick<ServerClient, "request">,
   targets: readonly StorePathArgument[],
   waitMaxMs: number,
 ): Promise<readonly FailedPath[]> {
-  for (const untilMs = clock.nowMs() + waitMaxMs;;) {
+  let last = Infinity;
+  for (let changedAtMs = clock.nowMs();;) {
     const pins = await pinnedClosures(client);
     const short = targets.flatMap(({ given, storePathHash }) => {
       const missing = pins.find(({ root }) => root === storePathHash)?.missing ?? 0;
-      return missing > 0 ? [{ name: given, reason: `${missing} of its paths are not kept` }] : [];
+      return missing > 0 ? [{ given, missing }] : [];
     });
-    if (short.length === 0 || clock.nowMs() > untilMs) return short;
+    const sum = short.reduce((total, { missing }) => total + missing, 0);
+    if (sum === 0) return [];
+    if (sum < last) changedAtMs = clock.nowMs();
+    last = sum;
+    const files = await filesInVerification(client);
+    const limitMs = waitMaxMs > 0 && files > 0 ? VERIFIES_ONE_FOR_MS : waitMaxMs;
+    if (clock.nowMs() >= changedAtMs + limitMs) {
+      const more = files > 0 ? `: ${inVerification(files)}` : "";
+      return short.map(({ given, missing }) => (
+        { name: given, reason: `${missing} of its paths are not kept${more}` }
+      ));
+    }
     await clock.pause(LOOK_EVERY_MS);
   }
 }

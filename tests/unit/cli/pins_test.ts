@@ -110,6 +110,30 @@ Deno.test("larder pins: a response that is not larder's is not shown", async () 
   }
 });
 
+Deno.test("larder pin and pins: files that wait for verification are told of", async () => {
+  const root = "0".repeat(32);
+  const pin = { root, name: "app-1", stored: 0, missing: 33, bytes: 0 };
+  const answers: Readonly<Record<string, unknown>> = {
+    "/stats": { verification_backlog: { files: 33 } },
+    "/pins/closures": [{ ...pin, pinnedAt: "2026-01-02T03:04:05.000Z" }],
+  };
+  const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+  await using server = Deno.serve(
+    options,
+    (request) => Response.json(answers[new URL(request.url).pathname] ?? "pinned"),
+  );
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  const pinned = await runLarder(["pin", root, "--server", url]);
+  assert.deepEqual([pinned.status, pinned.out], [0, `pinned ${root}\n`]);
+  assert.match(
+    pinned.err,
+    /33 of its paths are not kept: 33 NAR files still wait for verification/,
+  );
+  const { status, err } = await runLarder(["pins", "--server", url]);
+  assert.equal(status, 0);
+  assert.match(err, /^larder: 33 NAR files still wait for verification: their paths are missing/);
+});
+
 const HASHES = ["0", "1", "2", "3"].map((digit) => digit.repeat(32));
 
 /** A server that has these pins, and notes each path that a client unpins. */

@@ -4,6 +4,7 @@ import { notKept } from "../../../src/cli/client/pinned_closures.ts";
 import { ServerClient, Unreachable } from "../../../src/cli/client/server_client.ts";
 import { WARM_PATHS_MAX, WarmClosure } from "../../../src/cli/client/warm_closure.ts";
 import { generateSecretKey } from "../../../src/nix/signature.ts";
+import { PlayedTime } from "../../support/played_time.ts";
 import { type FakeUpstream, fakeUpstream } from "../../support/fake_upstream.ts";
 import { status } from "../../support/faults.ts";
 import { runLarder } from "../../support/run_larder.ts";
@@ -193,8 +194,10 @@ Deno.test("larder warm --pin: a closure that the server does not keep is named",
     pinnedAt: "2026-01-02T03:04:05.000Z",
   });
   const clientOf = (...missing: readonly number[]) => ({
-    request: async () =>
-      answered(JSON.stringify([pinOf(missing[Math.min(looks++, missing.length - 1)] ?? 0)])),
+    request: async (_method: string, path: string) =>
+      path === "/stats"
+        ? answered("{}")
+        : answered(JSON.stringify([pinOf(missing[Math.min(looks++, missing.length - 1)] ?? 0)])),
   });
   const target = { given: "./result", storePathHash: app.storePathHash };
 
@@ -204,6 +207,39 @@ Deno.test("larder warm --pin: a closure that the server does not keep is named",
   looks = 0;
   assert.deepEqual(await notKept(clientOf(1, 0), [target], 10_000), [], "the last is verified");
   assert.equal(looks, 2);
+});
+
+Deno.test("larder warm --pin: it waits for what the server still verifies", async () => {
+  using time = new PlayedTime();
+  const pin = { root: app.storePathHash, name: "app-1.0", stored: 1, bytes: 1 };
+  const server = { missing: 3, files: 3 };
+  const client = {
+    request: async (_method: string, path: string) =>
+      answered(JSON.stringify(
+        path === "/stats"
+          ? { verification_backlog: { files: server.files } }
+          : [{ ...pin, missing: server.missing, pinnedAt: "2026-01-02T03:04:05.000Z" }],
+      )),
+  };
+  const target = { given: "./result", storePathHash: app.storePathHash };
+  assert.deepEqual(await notKept(client, [target], 0), [
+    {
+      name: "./result",
+      reason: "3 of its paths are not kept: 3 NAR files still wait for verification",
+    },
+  ]);
+  let result: unknown;
+  const waiting = notKept(client, [target], 30_000).then((short) => result = short);
+  for (const missing of [2, 1]) {
+    await time.advance(120_000);
+    Object.assign(server, { missing, files: missing });
+    assert.equal(result, undefined, "longer than it waits for what is not verified");
+  }
+  await time.advance(60_000);
+  Object.assign(server, { missing: 0, files: 0 });
+  await time.advance(1_000);
+  await waiting;
+  assert.deepEqual(result, []);
 });
 
 function answered(text: string): Response {
