@@ -74,9 +74,8 @@ export function buildUpstreams(
         const status = reading.kind === "failed" ? reading.status : undefined;
         const answer = { upstream, result, ...status === undefined ? {} : { status } };
         paths.answered(storePathHash, answer, name);
-        if (reading.kind !== "failed" || !Object.hasOwn(REFUSED, reading.reason)) return;
-        const reason = REFUSED[reading.reason as keyof typeof REFUSED];
-        metrics.count("verification_failures_total", { reason });
+        const reason = reading.kind === "failed" ? reading.differs : undefined;
+        if (reason !== undefined) metrics.count("verification_failures_total", { reason });
       },
       observeNar(upstream, reading) {
         upstreamLog.reading(upstream, reading);
@@ -133,6 +132,3 @@ function measureUpstreams(pool: UpstreamPool, metrics: Metrics): void {
   );
   metrics.gauge("upstream_count_total", {}, () => pool.statuses().length);
 }
-
-/** Readings that count as verification failures, by their wrong part. */
-const REFUSED = { untrusted: "signature", garbage: "narinfo" } as const;

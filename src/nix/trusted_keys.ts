@@ -10,6 +10,11 @@ export class TrustedKeys {
     this.#keysOfName = Map.groupBy(keys, (key) => key.name);
   }
 
+  /** True if a signature of the narinfo has the name of a key. */
+  hasKeyOf({ signatures }: Pick<Narinfo, "signatures">): boolean {
+    return signatures.some(({ keyName }) => this.#keysOfName.has(keyName));
+  }
+
   /** The key that verifies one of the narinfo's signatures; `undefined` if none does. */
   signerOf(narinfo: Narinfo, fingerprint = fingerprintOf(narinfo)): PublicKey | undefined {
     for (const signature of narinfo.signatures) {

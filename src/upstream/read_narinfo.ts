@@ -43,10 +43,10 @@ export function readNarinfo(
     return failed("garbage", messageOf(error));
   }
   if (narinfo.storePathHash !== storePathHash) {
-    return failed("garbage", `Cannot use narinfo: it describes ${narinfo.storePath}`);
+    return differing("garbage", `Cannot use narinfo: it describes ${narinfo.storePath}`);
   }
   if (!isBelow(rules.baseUrl, narinfo.url)) {
-    return failed(
+    return differing(
       "garbage",
       `Cannot use narinfo: its URL leaves the upstream: ${
         narinfo.url.replace(/\?.*$/s, "?(hidden)")
@@ -56,11 +56,20 @@ export function readNarinfo(
   const trusted = rules.keys.signerOf(narinfo, fingerprintOf(narinfo)) !== undefined;
   if (!trusted && rules.requireSignature) {
     const names = narinfo.signatures.map((signature) => signature.keyName).join(", ") || "nobody";
-    return failed("untrusted", `Cannot trust narinfo: it is signed by ${names}`);
+    const detail = `Cannot trust narinfo: it is signed by ${names}`;
+    // Without a key of that name there was nothing to compare.
+    return rules.keys.hasKeyOf(narinfo)
+      ? differing("untrusted", detail)
+      : failed("untrusted", detail);
   }
   return { kind: "found", narinfo, trusted };
 }
 
 function failed(reason: UpstreamFailure, detail: string): NarinfoReading {
   return { kind: "failed", reason, detail };
+}
+
+function differing(reason: "untrusted" | "garbage", detail: string): NarinfoReading {
+  const differs = reason === "untrusted" ? "signature" : "narinfo";
+  return { kind: "failed", reason, detail, differs };
 }

@@ -14,6 +14,8 @@ export type DocumentReading =
     readonly detail: string;
     /** The status of a response that is an error. */
     readonly status?: number;
+    /** Set where a check compared the answer with what it must be: the part that differs. */
+    readonly differs?: "signature" | "narinfo";
   };
 
 /** An upstream's answer to any request. */

@@ -53,7 +53,7 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
   return {
     reading(upstream, reading, requestId) {
       if (reading.kind !== "failed") return;
-      const { kind: _, ...failure } = reading;
+      const { kind: _, differs: _differs, ...failure } = reading;
       const byRequest = requestId === undefined ? {} : { request_id: requestId };
       const facts = {
         upstream,

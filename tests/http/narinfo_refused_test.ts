@@ -3,6 +3,7 @@ import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { dropped, type Fault, stallAfter, status } from "../support/faults.ts";
 import { badSignature, garbage, rewritten, unsigned } from "../support/narinfo_faults.ts";
+import { scrape } from "../support/scrape.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { assertInTime, timedTest } from "../support/timed_test.ts";
@@ -120,4 +121,32 @@ Deno.test("narinfo: a time to remember of 0 remembers nothing", async () => {
 
 function url(location: string): Fault {
   return rewritten((text) => text.replace(/^URL: .*$/m, `URL: ${location}`));
+}
+
+/** The part of the narinfo that counts as wrong; `undefined`: larder had nothing to compare. */
+const COUNTED: Readonly<Record<string, readonly [Fault, string | undefined]>> = {
+  "status 500": [status(500), undefined],
+  "garbage": [garbage(), undefined],
+  "an empty body": [rewritten(() => ""), undefined],
+  "no signature": [unsigned(), undefined],
+  "another key's signature": [rewritten((text) => text.replace(/^Sig: /m, "Sig: x")), undefined],
+  "a bad signature": [badSignature(), "signature"],
+  "another path's narinfo": [
+    rewritten((text) => text.replaceAll(object.storePathHash, other.storePathHash)),
+    "narinfo",
+  ],
+};
+
+for (const [name, [fault, counted]] of Object.entries(COUNTED)) {
+  Deno.test(`narinfo: ${name} is a verification failure only if it was compared`, async () => {
+    await using upstream = await fakeUpstream(stored);
+    upstream.breakNarinfo(fault);
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    assert.equal((await cache.get(PATH)).status, 404);
+    const metrics = await scrape(cache);
+    for (const reason of ["signature", "narinfo"]) {
+      const value = metrics.value(`larder_verification_failures_total{reason="${reason}"}`);
+      assert.equal(value, reason === counted ? 1 : 0, reason);
+    }
+  });
 }

@@ -29,7 +29,7 @@ export const COUNTERS = {
   },
   upstream_bytes_total: { help: "Bytes of NAR files received from upstreams", labels: {} },
   verification_failures_total: {
-    help: "Refused narinfos and NARs of upstreams, by reason",
+    help: "Narinfos and NARs of upstreams that differ from what they must be, by reason",
     labels: {
       reason: [
         "signature",
