@@ -27,6 +27,7 @@ const INCLUDED = [
   "src/app/workers/compare_worker.ts",
   "src/app/workers/closures_worker.ts",
   "src/app/workers/health_worker.ts",
+  "src/app/workers/ncps_worker.ts",
   "src/http/tls/relay_worker.ts",
 ];
 

@@ -95,13 +95,26 @@ function partsOf(
   const countMax = signedPathsMax(space.budget.limitBytes);
   const narinfos = new NarinfoUploads({
     rows: { metadata, signer: createSigner(secretKey) },
-    entries: { kept, reads, touches },
+    entries: { kept: presentIn(nars), reads, touches },
     trust,
     signedPaths: new SignedPaths({ metadata, upstreams: undefined, countMax }),
     negative: { remove: () => undefined },
     ...{ nowMs, changed, log: SILENT },
   });
   return { metadata, kept, narinfos };
+}
+
+/** Opens files without a look at their seals: the importer itself has just read their bytes. */
+function presentIn(nars: Stores["nars"]): Pick<KeptNars, "open"> {
+  return {
+    async open({ kept }, _requestId, options) {
+      const stored = kept && await nars.open(kept.at, options);
+      if (kept === undefined || stored === undefined) return undefined;
+      if (stored.fileSize === kept.fileSize) return { kept, stored };
+      await stored[Symbol.asyncDispose]();
+      return undefined;
+    },
+  };
 }
 
 interface NarParts {

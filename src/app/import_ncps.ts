@@ -7,6 +7,7 @@ import type { Settings } from "../config/options.ts";
 import { parseSecretKey, type SecretKey } from "../nix/signature.ts";
 import { storageFolder } from "./folders.ts";
 import { importInto } from "./import.ts";
+import { WorkerNcps } from "./workers/worker_ncps.ts";
 import { isKeyShared, keyFileOf } from "./key_files.ts";
 import { adoptKey } from "./own_key.ts";
 
@@ -40,7 +41,8 @@ export async function importNcps(
   { folder, databaseUrl, handling, signal }: NcpsImportOrder,
   watcher: ImportWatcher,
 ): Promise<NcpsImported> {
-  await using source = new NcpsSource(ncpsPlaces(folder, databaseUrl));
+  const { store, databasePath } = ncpsPlaces(folder, databaseUrl);
+  await using source = await NcpsSource.open(store, new WorkerNcps(databasePath), signal);
   const ncpsKey = keyOf(source);
   // With this key larder's signatures are those that ncps has made.
   const secretKey = ncpsKey && await adoptKey(settings, ncpsKey);

@@ -15,7 +15,7 @@ export async function importNginx(
   { folder, signal }: NginxImportOrder,
   watcher: ImportWatcher,
 ): Promise<ImportProgress> {
-  await using source = new NginxSource(folder);
+  await using source = await NginxSource.open(folder, signal);
   const order = { handling: "copy", signal, sourceKey: undefined } as const;
   return await importInto(settings, source, order, watcher);
 }

@@ -1,3 +1,5 @@
+import { Buffer } from "node:buffer";
+import { formatBytes } from "../base/format_units.ts";
 import { visibleLines } from "../base/visible.ts";
 import type { Inputs } from "../config/resolve.ts";
 import type { NixOutcome, RunNix } from "./client/installables.ts";
@@ -36,7 +38,7 @@ export function denoProcess(): CommandProcess {
   };
   return {
     env: Deno.env.toObject(),
-    readTextFile: (path) => Deno.readTextFileSync(path),
+    readTextFile,
     fileExists,
     hostname: () => Deno.hostname(),
     build: () => ({
@@ -62,6 +64,24 @@ export function denoProcess(): CommandProcess {
 
 /** Usual path of the executable, for a larder that runs from its source. */
 const INSTALLED = "/usr/local/bin/larder";
+
+/** The longest text of a file that a command reads whole. A device has no end. */
+const TEXT_BYTES_MAX = 64 * 1024 * 1024;
+
+/** The path may be a pipe, such as that of `<(command)`. */
+function readTextFile(path: string): string {
+  using file = Deno.openSync(path);
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  for (let left = TEXT_BYTES_MAX;;) {
+    const piece = new Uint8Array(Math.min(1 << 16, left + 1));
+    const got = file.readSync(piece);
+    if (got === null) break;
+    left -= got;
+    if (left < 0) throw new Error(`it is larger than ${formatBytes(TEXT_BYTES_MAX)}`);
+    pieces.push(piece.subarray(0, got));
+  }
+  return new TextDecoder().decode(Buffer.concat(pieces));
+}
 
 /** The commit that scripts/compile.ts put into the executable. */
 function builtCommit(): string {

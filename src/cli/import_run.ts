@@ -86,12 +86,14 @@ export async function runImport(
   try {
     using _status = new StatusLine(process, () => progressLine(last, broken.length));
     last = await act({ settings, watcher, signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
   } finally {
     if (last !== undefined) process.writeOut(reportOf(last));
   }
   const failures = broken.map(({ name, problem }) => ({ name, reason: problem }));
   const status = reportFailures(failures, "not imported:", process.writeError);
-  const { withoutRoom } = last;
+  const withoutRoom = last?.withoutRoom ?? 0;
   if (withoutRoom > 0) {
     const paths = counted(withoutRoom, "path");
     process.writeError(`larder: no room for ${paths}: raise --cache-max-size and run it again\n`);

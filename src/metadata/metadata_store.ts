@@ -40,7 +40,7 @@ export interface NarRow {
 export interface KeptFile {
   /** The stored object that holds it. */
   readonly at: StoredName;
-  /** `undefined` for a file that was stored before there were seals, and not verified since. */
+  /** `undefined` for a file that others could change unseen when larder stored it. */
   readonly seal?: Seal;
   readonly fileHash: Sha256;
   readonly fileSize: number;

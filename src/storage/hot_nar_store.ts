@@ -40,10 +40,11 @@ export class HotNarStore implements NarStore {
     if (hot !== undefined) return inMemory(hot);
     const stored = await this.#inner.open(at, options);
     if (stored === undefined || stored.fileSize > this.#limits.fileBytesMax) return stored;
-    const { fileSize, seal } = stored;
+    const { fileSize, seal, unsettledMs = 0 } = stored;
     return {
       fileSize,
       seal,
+      unsettledMs,
       bytes: async (readOptions) => {
         // They belong to the seal, so a check of the seal holds for them too.
         const bytes = await stored.bytes(readOptions);

@@ -16,6 +16,11 @@ export interface StoredNar extends AsyncDisposable {
   readonly fileSize: number;
   /** Seal at the time of opening. */
   readonly seal: Seal;
+  /**
+   * How long a change of the file may still leave the seal as it is, in milliseconds: the clock of
+   * seals is coarse. Missing: every change makes another one.
+   */
+  readonly unsettledMs?: number;
   /** True if `bytes` makes no copy: all readers share them. */
   readonly isInMemory?: true;
   /**

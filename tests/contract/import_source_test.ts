@@ -1,4 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
+import { WorkerNcps } from "../../src/app/workers/worker_ncps.ts";
 import { BinaryCacheSource } from "../../src/cache/import/binary_cache/binary_cache_source.ts";
 import { FolderReader } from "../../src/cache/import/binary_cache/folder_reader.ts";
 import { NcpsSource } from "../../src/cache/import/ncps/ncps_source.ts";
@@ -13,6 +14,7 @@ import {
   type NcpsKind,
   ncpsStorage,
 } from "../support/ncps_storage.ts";
+import { STAYS } from "../support/staying_client.ts";
 import { chain } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
@@ -88,7 +90,7 @@ async function nginxScene(): Promise<Scene> {
   }
   return {
     ...scene,
-    source: opened.use(new NginxSource(nginx)),
+    source: opened.use(await NginxSource.open(nginx, STAYS.signal)),
     spoil() {
       const key = `${LEAF?.storePathHash}.narinfo`;
       Deno.writeTextFileSync(files.get(key) ?? "", `${head(key)}no narinfo`);
@@ -111,7 +113,9 @@ async function ncpsScene(kind: NcpsKind): Promise<Scene> {
   const { folder, databasePath, storePaths } = opened.use(await ncpsStorage(kind));
   const [spoilt = ""] = storePaths;
   return {
-    source: opened.use(new NcpsSource({ store: `${folder}/store`, databasePath })),
+    source: opened.use(
+      await NcpsSource.open(`${folder}/store`, new WorkerNcps(databasePath), STAYS.signal),
+    ),
     storePaths: storePaths.toSorted(),
     pinned: [NCPS_PINNED],
     spoil() {

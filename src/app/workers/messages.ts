@@ -1,6 +1,7 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { PinnedClosure } from "../../pins/pinned_closures.ts";
 import type { FetchEvent, FetchOrder } from "../../cache/fetch/nar_fetcher.ts";
+import type { NcpsContents, NcpsEntryRows } from "../../cache/import/ncps/ncps_tables.ts";
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { StorageHealth } from "../../metadata/storage_health.ts";
@@ -129,6 +130,22 @@ export type FromClosuresWorker =
   | { readonly id: number; readonly closures: readonly PinnedClosure[] }
   /** `isOverloaded`: they are too many to count. */
   | { readonly id: number; readonly error: string; readonly isOverloaded: boolean };
+
+/** The first one opens the database of an ncps, the last one closes it. */
+export type ToNcpsWorker =
+  | {
+    readonly type: "open";
+    readonly id: number;
+    readonly path: string;
+    /** Takes a copy, where SQLite cannot read the file in its place. */
+    readonly copyFolder: string;
+  }
+  | { readonly type: "entry"; readonly id: number; readonly narinfoId: bigint }
+  | { readonly type: "close"; readonly id: number };
+
+export type FromNcpsWorker =
+  | { readonly id: number; readonly answer: NcpsContents | NcpsEntryRows | undefined | void }
+  | { readonly id: number; readonly error: string };
 
 export type FromHealthWorker =
   | { readonly id: number; readonly health: StorageHealth }

@@ -1,5 +1,7 @@
 import type { Bytes } from "../../base/bytes.ts";
+import { unlessAborted } from "../../base/unless_aborted.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
+import { type FileIdentity, ForeignFile } from "./foreign_file.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { type NarName, narName } from "../../nix/nar_name.ts";
@@ -12,7 +14,7 @@ import { type MeasuredFile, stageNar, type StageNarDeps } from "../upload/stage_
 import { UploadRefused } from "../upload/upload_outcome.ts";
 import { checkNarFacts } from "../verify/check_nar.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
-import type { SourceEntry, SourceNar } from "./import_source.ts";
+import type { SourceEntry } from "./import_source.ts";
 import { LinkedFile } from "./linked_file.ts";
 
 /** The treatment of a NAR file that the other cache has whole. */
@@ -33,13 +35,16 @@ export interface ImportNarDeps {
   readonly handling: Handling;
 }
 
-/** A published NAR. */
+/** A NAR in the storage. */
 export interface ImportedNar {
   readonly name: NarName;
   readonly fileSize: number;
+  /** The other cache's file, of which these are the bytes. */
+  readonly source?: FileIdentity;
 }
 
-const READ_BYTES = 1 << 20;
+/** A compressed file may be that much larger than its NAR, which is signed. */
+const FILE_BYTES_MIN = 1 << 20;
 
 /**
  * Stores the NAR file of an entry when it is the one that the narinfo describes. Throws a Mismatch
@@ -50,27 +55,55 @@ export async function importNar(
   { narinfo, nar }: SourceEntry,
   signal: AbortSignal,
 ): Promise<ImportedNar> {
-  const linked = nar.kind === "file" && deps.handling !== "copy"
-    ? await link(deps, narinfo, nar.path)
-    : undefined;
-  if (linked === undefined) return await copied(deps, { narinfo, nar }, signal);
+  if (nar.kind === "stream") {
+    const { fileSize, open } = nar;
+    checkSize(narinfo, fileSize ?? 0);
+    return await copied(deps, narinfo, { stream: await open(signal), fileSize }, signal);
+  }
+  await using from = await ForeignFile.open(nar, signal);
+  const { fileSize, identity: source } = from;
+  checkSize(narinfo, fileSize);
+  const linked = deps.handling === "copy" ? undefined : await link(deps, narinfo, from);
+  if (linked === undefined) {
+    const stream = streamOf(from.pieces(signal));
+    return { ...await copied(deps, narinfo, { stream, fileSize }, signal), source };
+  }
   using file = linked;
-  const { fileHash, fileSize } = await file.measured();
-  using measure = new FileMeasure(deps.verifier, toMeasure(narinfo, file.path, fileSize));
-  const measured = await measure.end({ fileHash, fileSize });
-  return await keep(deps, narinfo, { file, measured: { ...measured, fileHash, fileSize } });
+  const { path } = file;
+  const measured = await file.measured(signal);
+  using measure = new FileMeasure(deps.verifier, toMeasure(narinfo, path, fileSize));
+  const facts = await unlessAborted(measure.end(measured), signal);
+  const publishing = { ...deps.publishing, nars: unsealed(deps.publishing.nars) };
+  const stored = { file, measured: { ...facts, ...measured } };
+  return { ...await keep({ publishing }, narinfo, stored), source };
 }
 
-/** `undefined` where only a copy can move the file. */
+/** Its holders may have it open: a change in the second of its last one leaves the seal equal. */
+function unsealed(nars: StageNarDeps["nars"]): StageNarDeps["nars"] {
+  return {
+    remove: (at) => nars.remove(at),
+    async put(at, path) {
+      await nars.put(at, path);
+      return undefined;
+    },
+  };
+}
+
+/** Throws where no file of this NAR is that large. */
+function checkSize({ narSize }: Narinfo, fileSize: number): void {
+  if (fileSize <= 2 * narSize + FILE_BYTES_MIN) return;
+  throw new Failure("corrupt", `its NAR file of ${fileSize} bytes is too large for its NAR`);
+}
+
+/** `undefined` where only a copy can move the file, or be larder's alone. */
 async function link(
   { space, folder, handling }: ImportNarDeps,
   narinfo: Narinfo,
-  from: string,
+  from: ForeignFile,
 ): Promise<LinkedFile | undefined> {
-  const { size } = await Deno.stat(from).catch((error) => {
-    throw unreadable(from, error);
-  });
-  const reservation = await space.reserve(size);
+  // Its owner could change its mode back.
+  if (from.owner !== Deno.statSync(folder).uid) return undefined;
+  const reservation = await space.reserve(from.fileSize);
   if (reservation === undefined) throw new UploadRefused("no-room", "expected room");
   const { narHash, compression } = narinfo;
   const path = `${folder}/${narName(narHash, compression)}.${dice.uuid()}.part`;
@@ -80,7 +113,8 @@ async function link(
     reservation[Symbol.dispose]();
     const isOtherFileSystem = error instanceof Error && "code" in error && error.code === "EXDEV";
     if (handling === "move" && isOtherFileSystem) return undefined;
-    throw new CannotLink(from, reasonOf(error), error);
+    if (error instanceof Failure) throw error;
+    throw new CannotLink(from.place.path, reasonOf(error), error);
   }
 }
 
@@ -91,25 +125,31 @@ export class CannotLink extends Failure {
   }
 }
 
+interface OpenedNar {
+  readonly stream: ReadableStream<Bytes>;
+  readonly fileSize: number | undefined;
+}
+
 async function copied(
   deps: ImportNarDeps,
-  { narinfo, nar }: Pick<SourceEntry, "narinfo" | "nar">,
+  narinfo: Narinfo,
+  { stream, fileSize: length }: OpenedNar,
   signal: AbortSignal,
 ): Promise<ImportedNar> {
   const { space, folder, verifier } = deps;
-  const { stream, fileSize: length } = await opened(nar, signal);
   const name = narRowOf(narinfo).name;
   try {
     using file = await SpoolFile.open({ narName: name, folder, space, length });
     using measure = new FileMeasure(verifier, toMeasure(narinfo, file.path, length));
     for await (const piece of stream) {
       signal.throwIfAborted();
+      checkSize(narinfo, file.fileSize + piece.length);
       await file.write(piece);
       measure.grown(file.fileSize);
     }
     file.close();
     const { fileHash, fileSize } = file;
-    const measured = await measure.end({ fileHash, fileSize });
+    const measured = await unlessAborted(measure.end({ fileHash, fileSize }), signal);
     return await keep(deps, narinfo, {
       file,
       measured: { ...measured, fileHash, fileSize },
@@ -132,7 +172,7 @@ interface MeasuredImport {
 
 /** Keeps the file, if it is the narinfo's NAR: its bytes count from here on. */
 async function keep(
-  { publishing }: ImportNarDeps,
+  { publishing }: Pick<ImportNarDeps, "publishing">,
   narinfo: Narinfo,
   { file, measured }: MeasuredImport,
 ): Promise<ImportedNar> {
@@ -141,33 +181,4 @@ async function keep(
   const name = await stageNar(publishing, { ...measured, path, ledgerBytes });
   await file.kept();
   return { name, fileSize: measured.fileSize };
-}
-
-interface OpenedNar {
-  readonly stream: ReadableStream<Bytes>;
-  readonly fileSize: number | undefined;
-}
-
-async function opened(nar: SourceNar, signal: AbortSignal): Promise<OpenedNar> {
-  if (nar.kind === "stream") return { stream: await nar.open(signal), fileSize: nar.fileSize };
-  try {
-    const { size } = await Deno.stat(nar.path);
-    return { stream: streamOf(piecesOf(nar.path)), fileSize: size };
-  } catch (error) {
-    throw unreadable(nar.path, error);
-  }
-}
-
-async function* piecesOf(path: string): AsyncGenerator<Bytes> {
-  using file = await Deno.open(path);
-  for (;;) {
-    const bytes = new Uint8Array(READ_BYTES);
-    const got = await file.read(bytes);
-    if (got === null) return;
-    yield bytes.subarray(0, got);
-  }
-}
-
-function unreadable(path: string, error: unknown): Failure {
-  return new Failure("absent", `Cannot read NAR file ${path}: ${reasonOf(error)}`, {}, error);
 }

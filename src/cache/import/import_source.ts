@@ -1,10 +1,11 @@
 import type { Bytes } from "../../base/bytes.ts";
+import type { ForeignPlace } from "./foreign_file.ts";
 import type { PinRoot } from "../../metadata/metadata_store.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 
 /** Place of an entry's NAR file. */
 export type SourceNar =
-  | { readonly kind: "file"; readonly path: string }
+  | ({ readonly kind: "file" } & ForeignPlace)
   | {
     readonly kind: "stream";
     /** Size of the whole file; `undefined` if unknown. */

@@ -1,4 +1,6 @@
-import { Failure, messageOf } from "../../base/failure.ts";
+import { unlessAborted } from "../../base/unless_aborted.ts";
+import { messageOf } from "../../base/failure.ts";
+import { removeForeign } from "./foreign_file.ts";
 import type {
   ChangeWriter,
   KeptFile,
@@ -16,7 +18,7 @@ import type { Requester } from "../nar/requester.ts";
 import { keptFile, type StoredEntries } from "../upload/stored_entries.ts";
 import { UploadRefused } from "../upload/upload_outcome.ts";
 import { Mismatch } from "../verify/check_nar.ts";
-import { CannotLink, importNar, type ImportNarDeps } from "./import_nar.ts";
+import { CannotLink, type ImportedNar, importNar, type ImportNarDeps } from "./import_nar.ts";
 import type { BrokenEntry, ImportSource, SourceEntry } from "./import_source.ts";
 
 export interface ImporterDeps {
@@ -76,19 +78,35 @@ export class Importer {
     if (pins.length > 0) await this.#deps.metadata.apply(pins, { mustWait: true });
     const entries = source.entries(this.#signal)[Symbol.asyncIterator]();
     const workers = Array.from({ length: this.#deps.entriesAtOnce }, async () => {
-      for (let next = await entries.next(); !next.done; next = await entries.next()) {
-        if (this.#signal.aborted) break;
-        await this.#take(next.value);
+      while (!this.#signal.aborted) {
+        const next = await this.#nextOf(entries);
+        if (next === undefined) break;
+        await this.#take(next);
       }
     });
     try {
       await Promise.all(workers);
     } finally {
-      await entries.return?.();
+      // After an abort it may still wait for the other cache.
+      const returned = entries.return?.().catch(() => undefined);
+      if (!this.#signal.aborted) await returned;
       // The first failure ends the others too.
       await Promise.allSettled(workers);
     }
     return this.#progress;
+  }
+
+  /** `undefined` at the end, and after an abort. */
+  async #nextOf(
+    entries: AsyncIterator<SourceEntry | BrokenEntry>,
+  ): Promise<SourceEntry | BrokenEntry | undefined> {
+    try {
+      const next = await unlessAborted(entries.next(), this.#signal);
+      return next.done ? undefined : next.value;
+    } catch (error) {
+      if (this.#signal.aborted) return undefined;
+      throw error;
+    }
   }
 
   async #take(entry: SourceEntry | BrokenEntry): Promise<void> {
@@ -112,7 +130,7 @@ export class Importer {
     const trusted = keys.signerOf(narinfo) !== undefined;
     if (isRequired && !trusted) throw new UploadRefused("invalid", UNTRUSTED);
     const here = await this.#keptNarOf(narinfo);
-    const imported = here ?? await importNar(this.#deps.nars, entry, this.#signal);
+    const imported: ImportedNar = here ?? await importNar(this.#deps.nars, entry, this.#signal);
     const { storePathHash } = narinfo;
     const outcome = await this.#deps.narinfos.accept({
       ...{ storePathHash, usedAtMs, trusted },
@@ -124,7 +142,10 @@ export class Importer {
       const touch = { kind: "touch-narinfo", storePathHash, atMs: usedAtMs } as const;
       await this.#deps.metadata.apply([touch], { mustWait: true });
     }
-    this.#letGo(entry);
+    if (this.#deps.nars.handling === "move" && entry.nar.kind === "file") {
+      // A missing one: another store path has the same NAR.
+      removeForeign(entry.nar, imported.source);
+    }
     const { stored, storedBytes, known } = this.#progress;
     if (here !== undefined && outcome.kind === "known") return this.#count({ known: known + 1 });
     const addedBytes = here === undefined ? imported.fileSize : 0;
@@ -153,17 +174,6 @@ export class Importer {
     const hasHash = narinfo.fileHash === file?.fileHash;
     const facts = { hasHash, fileSize: file?.fileSize };
     return formatNarinfo(narinfo, { url: narUrlOf(name), file: facts });
-  }
-
-  #letGo({ nar }: SourceEntry): void {
-    if (this.#deps.nars.handling !== "move" || nar.kind !== "file") return;
-    try {
-      Deno.removeSync(nar.path);
-    } catch (error) {
-      // Another store path has the same NAR.
-      if (error instanceof Deno.errors.NotFound) return;
-      throw new Failure("broken", `Cannot remove ${nar.path}: ${messageOf(error)}`, {}, error);
-    }
   }
 
   #count(changed: Partial<ImportProgress>): void {

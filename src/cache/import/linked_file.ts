@@ -1,13 +1,18 @@
 import { digestOf, filePieces } from "../../base/digest_of.ts";
+import { Failure } from "../../base/failure.ts";
 import { removeIfPresent } from "../../base/files.ts";
+import type { ForeignFile } from "./foreign_file.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { Space } from "../../space/space.ts";
 import type { Reservation } from "../../space/space_budget.ts";
 
+/** Nobody else opens it from here on. */
+const OWN_MODE = 0o600;
+
 /** Origin and place of a linked file. */
 export interface LinkedFileParts {
-  /** The file of the other cache. */
-  readonly from: string;
+  /** The file of the other cache, which belongs to this user. */
+  readonly from: ForeignFile;
   /** The path of the link. */
   readonly path: string;
   readonly space: Pick<Space, "kept">;
@@ -24,9 +29,18 @@ export class LinkedFile implements Disposable {
   readonly #space: Pick<Space, "kept">;
   readonly #reservation: Reservation;
 
-  /** Throws where the file system cannot link it. */
+  /** Throws where the file system cannot link it, or another file has its name now. */
   constructor({ from, path, space, reservation }: LinkedFileParts) {
-    Deno.linkSync(from, path);
+    Deno.linkSync(from.place.path, path);
+    try {
+      if (!from.isAt(path)) {
+        throw new Failure("absent", `Cannot read ${from.place.path}: it was replaced meanwhile`);
+      }
+      Deno.chmodSync(path, OWN_MODE);
+    } catch (error) {
+      removeIfPresent(path);
+      throw error;
+    }
     this.path = path;
     this.#space = space;
     this.#reservation = reservation;
@@ -37,9 +51,14 @@ export class LinkedFile implements Disposable {
   }
 
   /** Reads the whole file. */
-  async measured(): Promise<{ readonly fileHash: Sha256; readonly fileSize: number }> {
+  async measured(
+    signal: AbortSignal,
+  ): Promise<{ readonly fileHash: Sha256; readonly fileSize: number }> {
     let fileSize = 0;
-    const digest = await digestOf(filePieces(this.path), ({ length }) => fileSize += length);
+    const digest = await digestOf(filePieces(this.path), ({ length }) => {
+      signal.throwIfAborted();
+      fileSize += length;
+    });
     return { fileHash: sha256FromDigest(digest), fileSize };
   }
 

@@ -135,7 +135,9 @@ export class KeptNars {
   }
 
   async #check(file: UnverifiedFile): Promise<Content> {
-    const { kept, stored: { seal } } = file;
+    const { kept, stored: { seal, unsettledMs = 0 } } = file;
+    // Whatever changes the file after the wait makes another seal than the one of this check.
+    if (unsettledMs > 0) await clock.pause(unsettledMs);
     if (this.#isRight(file, await contentHash(file.stored))) {
       void this.#seal(kept.at, seal);
       return "right";

@@ -1,11 +1,14 @@
 import type { Change, ChangeWriter, KeptFile } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import { newStoredName, type StoredName } from "../../nix/stored_name.ts";
+import { newStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
 
 export interface PublishNarDeps {
   readonly metadata: ChangeWriter;
-  readonly nars: NarWriter;
+  readonly nars: Pick<NarWriter, "remove"> & {
+    /** Like that of a store; resolves to `undefined` where its seal would prove nothing. */
+    put(...args: Parameters<NarWriter["put"]>): Promise<Seal | undefined>;
+  };
   readonly nowMs: () => number;
   /** This process, in the row of a pending file. */
   readonly owner: string;
@@ -35,7 +38,8 @@ export async function publishNar(
   try {
     const seal = await nars.put(at, path);
     const atMs = nowMs();
-    const file = { at, seal, fileHash, fileSize, keptAtMs: atMs };
+    const sealed = seal === undefined ? {} : { seal };
+    const file = { at, ...sealed, fileHash, fileSize, keptAtMs: atMs };
     const reserved = reservedBytes === undefined ? {} : { reservedBytes };
     await metadata.apply([{ kind: "nar-kept", file, owner, atMs, ...reserved }]);
   } catch (error) {

@@ -3,9 +3,10 @@ import { type BufferLender, DirectStream } from "../../base/direct_stream.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully } from "../../base/files.ts";
 import type { Seal } from "../../nix/stored_name.ts";
+import { clock } from "../../runtime/current.ts";
 import type { OpenFile } from "../../runtime/files.ts";
 import type { ReadOptions, StoredNar } from "../nar_store.ts";
-import { sealOf } from "./seal_of.ts";
+import { sealOf, unsettledMsOf } from "./seal_of.ts";
 
 /** Read size of large files: measured as the fastest on Deno 2.6.8 (64 KiB halves it). */
 const READ_BYTES = 256 * 1024;
@@ -14,6 +15,7 @@ const READ_BYTES = 256 * 1024;
 export class OpenNarFile implements StoredNar {
   readonly fileSize: number;
   readonly seal: Seal;
+  readonly unsettledMs: number;
   readonly #file: OpenFile;
   #open = true;
   #signal: AbortSignal | undefined;
@@ -23,6 +25,7 @@ export class OpenNarFile implements StoredNar {
     const info = file.statSync();
     this.fileSize = info.size;
     this.seal = sealOf(info);
+    this.unsettledMs = unsettledMsOf(info, clock.wallMs());
   }
 
   /** Reads synchronously: a hop to another thread costs more than the copy of a small file. */

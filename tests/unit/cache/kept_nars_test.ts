@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { KeptNars } from "../../../src/cache/kept/kept_nars.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
+import { sha256FromDigest } from "../../../src/nix/hash.ts";
+import { LocalNarStore } from "../../../src/storage/local/local_nar_store.ts";
+import { narPathOf } from "../../../src/storage/local/nar_path.ts";
+import { createLogger, SILENT } from "../../../src/telemetry/logger.ts";
 import { BYTES, downloadsOver, ending, know, PACKED } from "../../support/downloads_scene.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
 import { fileOf, keep } from "../../support/metadata_rows.ts";
@@ -42,3 +45,40 @@ for (const isReceived of [true, false]) {
     await downloads.idle();
   });
 }
+
+Deno.test("kept nars: a change in the second of a file's seal is found", async () => {
+  using folder = tempFolder();
+  await using stocked = await StockedSpace.open(Infinity);
+  const { metadata } = stocked;
+  await know(stocked, PACKED);
+  const file = fileOf(PACKED.name);
+  const fileHash = sha256FromDigest(new Uint8Array(await crypto.subtle.digest("SHA-256", BYTES)));
+  await metadata.apply(keep({ ...file, fileSize: BYTES.length, fileHash }));
+  Deno.writeFileSync(`${folder.path}/nar`, BYTES);
+  // The writer changes the bytes while the check waits, and sets the time of the write.
+  const local = new LocalNarStore(`${folder.path}/store`);
+  await local.put(file.at, `${folder.path}/nar`);
+  const stored = `${folder.path}/store/${narPathOf(file.at)}`;
+  const { mtime } = Deno.statSync(stored);
+  const change = setTimeout(() => {
+    Deno.writeFileSync(stored, BYTES.map((byte) => byte ^ 1));
+    Deno.utimeSync(stored, mtime ?? 0, mtime ?? 0);
+  });
+  const removed: string[] = [];
+  const kept = new KeptNars({
+    ...{ metadata, nars: local },
+    downloads: { has: () => false },
+    sweeper: { markAndSweep: async ({ at }) => void removed.push(at) },
+    changed: () => undefined,
+    log: SILENT,
+  });
+  const nar = await metadata.findNar(PACKED.name);
+  assert.ok(nar?.kept);
+
+  const { signal } = new AbortController();
+  assert.equal(await kept.open(nar, "request", { signal }), undefined);
+
+  clearTimeout(change);
+  assert.deepEqual(removed, [file.at]);
+  assert.equal((await metadata.findNar(PACKED.name))?.kept?.seal, undefined);
+});

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { sealOf } from "../../../src/storage/local/seal_of.ts";
+import { sealOf, unsettledMsOf } from "../../../src/storage/local/seal_of.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 Deno.test("seal: another inode, size or time makes another seal; nothing else does", () => {
@@ -17,4 +17,14 @@ Deno.test("seal: another inode, size or time makes another seal; nothing else do
 
   assert.equal(new Set([sealOf(info), ...seals]).size, changes.length + 1);
   assert.equal(sealOf({ ...info, atime: later, mode: 0o400 }), sealOf(info));
+});
+
+Deno.test("seal: it proves nothing until the second of the last change is over", () => {
+  const ctime = new Date(10_000);
+  const looks = [10_000, 10_999, 11_500, 12_000, 60_000];
+  assert.deepEqual(
+    looks.map((nowMs) => unsettledMsOf({ ctime }, nowMs)),
+    [2_000, 1_001, 500, 0, 0],
+  );
+  assert.equal(unsettledMsOf({ ctime }, 1_000), 2_000, "a file system's clock that is ahead");
 });

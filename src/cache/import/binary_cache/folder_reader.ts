@@ -1,5 +1,6 @@
 import { Failure, reasonOf } from "../../../base/failure.ts";
-import { parseNarinfo } from "../../../nix/narinfo_parse.ts";
+import { readForeignText } from "../foreign_file.ts";
+import { NARINFO_TEXT_MAX, parseNarinfo } from "../../../nix/narinfo_parse.ts";
 import { isStorePathHash, type StorePathHash } from "../../../nix/store_path.ts";
 import type { SourceEntry } from "../import_source.ts";
 import type { CacheReader } from "./binary_cache_source.ts";
@@ -26,19 +27,15 @@ export class FolderReader implements CacheReader {
     }
   }
 
-  async read(storePathHash: StorePathHash): Promise<SourceEntry> {
-    const path = `${this.#folder}/${storePathHash}${SUFFIX}`;
-    let text: string;
-    try {
-      text = await Deno.readTextFile(path);
-    } catch (error) {
-      throw new Failure("absent", `Cannot read ${path}: ${reasonOf(error)}`, {}, error);
-    }
+  async read(storePathHash: StorePathHash, signal: AbortSignal): Promise<SourceEntry> {
+    const folder = this.#folder;
+    const path = `${folder}/${storePathHash}${SUFFIX}`;
+    const text = await readForeignText({ folder, path }, NARINFO_TEXT_MAX, signal);
     const narinfo = parseNarinfo(text);
     if (narinfo.storePathHash !== storePathHash) {
       throw new Failure("corrupt", `Cannot use ${path}: it describes ${narinfo.storePath}`);
     }
-    const nar = { kind: "file", path: this.#pathOf(narinfo.url) } as const;
+    const nar = { kind: "file", folder, path: this.#pathOf(narinfo.url) } as const;
     return { narinfo, usedAtMs: this.#nowMs(), nar };
   }
 

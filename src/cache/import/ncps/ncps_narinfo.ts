@@ -7,9 +7,9 @@ export interface NcpsNarinfoColumns {
   readonly store_path: string;
   readonly compression: string | null;
   readonly file_hash: string | null;
-  readonly file_size: number | null;
+  readonly file_size: bigint | null;
   readonly nar_hash: string;
-  readonly nar_size: number;
+  readonly nar_size: bigint;
   readonly deriver: string | null;
   readonly system: string | null;
   readonly ca: string | null;
@@ -31,7 +31,7 @@ export function ncpsNarinfo(parts: NcpsNarinfoParts): Narinfo {
   const extension = Object.hasOwn(COMPRESSIONS, compression)
     ? COMPRESSIONS[compression as Compression].extension
     : "";
-  const lines: readonly (readonly [key: string, value: string | number | null | undefined])[] = [
+  const lines: readonly (readonly [key: string, value: string | bigint | null | undefined])[] = [
     ["StorePath", store_path],
     // Every import replaces it.
     ["URL", `nar/ncps.nar${extension}`],

@@ -1,15 +1,17 @@
 import type { Bytes } from "../../../base/bytes.ts";
 import { Failure, messageOf } from "../../../base/failure.ts";
+import { ForeignFile, type ForeignPlace, readForeignText } from "../foreign_file.ts";
 import { streamOf } from "../../../base/stream_of.ts";
 import type { PinRoot } from "../../../metadata/metadata_store.ts";
 import { NEVER_USED_AT_MS } from "../../../metadata/metadata_store.ts";
-import { parseNarinfo } from "../../../nix/narinfo_parse.ts";
+import type { Narinfo } from "../../../nix/narinfo.ts";
+import { NARINFO_TEXT_MAX, parseNarinfo } from "../../../nix/narinfo_parse.ts";
 import { isStorePathHash } from "../../../nix/store_path.ts";
 import { decoded } from "../../verify/decoders.ts";
 import type { BrokenEntry, ImportSource, SourceEntry, SourceNar } from "../import_source.ts";
-import { NcpsDatabase, type Row } from "./ncps_database.ts";
-import { type NcpsPlaces, shardedPath } from "./ncps_folder.ts";
+import { shardedPath } from "./ncps_folder.ts";
 import { ncpsNarinfo, type NcpsNarinfoColumns, ncpsTime } from "./ncps_narinfo.ts";
+import type { NcpsContents, NcpsEntryRows, NcpsTables, Row } from "./ncps_tables.ts";
 
 /** Extensions of NAR files, as ncps names them. */
 const EXTENSIONS: Readonly<Record<string, string>> = {
@@ -24,41 +26,55 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 /** The storage of an ncps, running or stopped. Chunks come joined. */
 export class NcpsSource implements ImportSource {
   readonly #store: string;
-  readonly #database: NcpsDatabase;
-  readonly #ids: readonly number[];
+  readonly #tables: NcpsTables;
+  readonly #contents: NcpsContents;
 
-  /** Throws a Failure where the database is unreadable. */
-  constructor({ store, databasePath }: NcpsPlaces) {
+  private constructor(store: string, tables: NcpsTables, contents: NcpsContents) {
     this.#store = store;
-    this.#database = NcpsDatabase.open(databasePath);
-    this.#ids = this.#database.ids();
+    this.#tables = tables;
+    this.#contents = contents;
+  }
+
+  /** Takes the tables over. Rejects with a Failure where the database is unreadable. */
+  static async open(
+    store: string,
+    tables: NcpsTables,
+    signal: AbortSignal,
+  ): Promise<NcpsSource> {
+    try {
+      return new NcpsSource(store, tables, await tables.contents(signal));
+    } catch (error) {
+      await tables[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   get entryCount(): number {
-    return this.#ids.length;
+    return this.#contents.ids.length;
   }
 
   /** The key that ncps signs with, in Nix's format; `undefined` where its database has none. */
   get secretKeyText(): string | undefined {
-    return this.#database.secretKey();
+    return this.#contents.secretKey;
   }
 
   async *entries(signal: AbortSignal): AsyncGenerator<SourceEntry | BrokenEntry> {
-    for (const id of this.#ids) {
+    for (const id of this.#contents.ids) {
       if (signal.aborted) return;
-      const row = this.#database.narinfo(id);
-      // ncps has evicted it meanwhile.
-      if (row === undefined) continue;
+      let rows: NcpsEntryRows | undefined;
       try {
-        yield this.#entryOf(id, row);
+        rows = await this.#tables.entry(id, signal);
+        // ncps has evicted it meanwhile.
+        if (rows !== undefined) yield await this.#entryOf(rows, signal);
       } catch (error) {
-        yield { name: String(row["store_path"] ?? row["hash"]), problem: messageOf(error) };
+        const { store_path, hash } = rows?.narinfo ?? {};
+        yield { name: String(store_path ?? hash ?? `narinfo ${id}`), problem: messageOf(error) };
       }
     }
   }
 
   pins(): readonly PinRoot[] {
-    return this.#database.pins().flatMap(({ hash, created_at }) => {
+    return this.#contents.pins.flatMap(({ hash, created_at }) => {
       const storePathHash = String(hash);
       const pinnedAtMs = ncpsTime(created_at) ?? NEVER_USED_AT_MS;
       return isStorePathHash(storePathHash) ? [{ storePathHash, pinnedAtMs }] : [];
@@ -66,67 +82,74 @@ export class NcpsSource implements ImportSource {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#database[Symbol.dispose]();
+    await this.#tables[Symbol.asyncDispose]();
   }
 
-  #entryOf(id: number, row: Row): SourceEntry {
-    const [file] = this.#database.narFiles(id);
+  async #entryOf(rows: NcpsEntryRows, signal: AbortSignal): Promise<SourceEntry> {
+    const { narinfo, file, chunks } = rows;
     if (file === undefined) throw new Failure("absent", "ncps has no NAR file of it");
-    const times = [row["last_accessed_at"], file["last_accessed_at"], row["created_at"]];
+    const times = [narinfo["last_accessed_at"], file["last_accessed_at"], narinfo["created_at"]];
     const usedAtMs = Math.max(NEVER_USED_AT_MS, ...times.map((time) => ncpsTime(time) ?? 0));
-    return { narinfo: this.#narinfoOf(id, row, file), usedAtMs, nar: this.#narOf(file) };
+    const parsed = await this.#narinfoOf(rows, file, signal);
+    return { narinfo: parsed, usedAtMs, nar: this.#narOf(file, chunks) };
   }
 
-  #narinfoOf(id: number, row: Row, file: Row) {
+  async #narinfoOf(
+    { narinfo, references, signatures }: NcpsEntryRows,
+    file: Row,
+    signal: AbortSignal,
+  ): Promise<Narinfo> {
     // Releases before the tables had narinfos wrote files.
-    if (row["store_path"] === null) {
-      const name = `${row["hash"]}.narinfo`;
-      return parseNarinfo(Deno.readTextFileSync(shardedPath(`${this.#store}/narinfo`, name)));
+    if (narinfo["store_path"] === null) {
+      const place = this.#placeOf("narinfo", `${narinfo["hash"]}.narinfo`);
+      return parseNarinfo(await readForeignText(place, NARINFO_TEXT_MAX, signal));
     }
     return ncpsNarinfo({
-      columns: row as unknown as NcpsNarinfoColumns,
-      references: this.#database.references(id),
-      signatures: this.#database.signatures(id),
+      columns: narinfo as unknown as NcpsNarinfoColumns,
+      references,
+      signatures,
       compression: String(file["compression"] || "none"),
     });
   }
 
-  #narOf(file: Row): SourceNar {
+  #narOf(file: Row, chunks: readonly Row[]): SourceNar {
     const compression = String(file["compression"]);
     const extension = EXTENSIONS[compression];
     if (extension === undefined) {
       throw new Failure("corrupt", `Cannot decode ${compression}, the compression of its NAR`);
     }
-    if (Number(file["total_chunks"] ?? 0) > 0) return this.#chunked(file);
-    const name = `${file["hash"]}.nar${extension}`;
-    return { kind: "file", path: shardedPath(`${this.#store}/nar`, name) };
+    if (Number(file["total_chunks"] ?? 0) > 0) return this.#chunked(file, chunks);
+    return { kind: "file", ...this.#placeOf("nar", `${file["hash"]}.nar${extension}`) };
   }
 
-  #chunked(file: Row): SourceNar {
-    const all = this.#database.chunks(Number(file["id"]));
+  #placeOf(kind: string, name: string): ForeignPlace {
+    return { folder: this.#store, path: shardedPath(`${this.#store}/${kind}`, name) };
+  }
+
+  #chunked(file: Row, all: readonly Row[]): SourceNar {
     const count = Number(file["total_chunks"]);
     if (all.length !== count) {
       throw new Failure("absent", `ncps has ${all.length} of the ${count} chunks of its NAR`);
     }
     const fileSize = all.reduce((sum, { size }) => sum + Number(size), 0);
-    const open = () => Promise.resolve(streamOf(this.#joined(all)));
+    const open = (signal: AbortSignal) => Promise.resolve(streamOf(this.#joined(all, signal)));
     return { kind: "stream", fileSize, open };
   }
 
-  async *#joined(chunks: readonly Row[]): AsyncGenerator<Bytes> {
+  async *#joined(chunks: readonly Row[], signal: AbortSignal): AsyncGenerator<Bytes> {
     for (const { hash, size } of chunks) {
-      const path = shardedPath(`${this.#store}/chunk`, String(hash));
+      const place = this.#placeOf("chunk", String(hash));
       try {
-        const { readable } = await Deno.open(path);
+        await using file = await ForeignFile.open(place, signal);
         const decoding = { compression: "zstd", narSizeMax: Number(size) } as const;
         let leftBytes = decoding.narSizeMax;
-        for await (const piece of decoded(readable, decoding)) {
+        for await (const piece of decoded(streamOf(file.pieces(signal)), decoding)) {
           leftBytes -= piece.length;
           if (leftBytes < 0) throw new Error("it holds more bytes than its row says");
           yield new Uint8Array(piece);
         }
       } catch (error) {
-        const message = `Cannot read chunk ${path}: ${messageOf(error)}`;
+        const message = `Cannot read chunk ${place.path}: ${messageOf(error)}`;
         throw new Failure("absent", message, {}, error);
       }
     }

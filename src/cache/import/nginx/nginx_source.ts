@@ -1,5 +1,7 @@
+import type { Bytes } from "../../../base/bytes.ts";
 import { Failure, messageOf, reasonOf } from "../../../base/failure.ts";
-import { readFully } from "../../../base/files.ts";
+import { ForeignFile, type ForeignPlace } from "../foreign_file.ts";
+import { streamOf } from "../../../base/stream_of.ts";
 import type { PinRoot } from "../../../metadata/metadata_store.ts";
 import type { Compression } from "../../../nix/compression.ts";
 import { NARINFO_TEXT_MAX, parseNarinfo } from "../../../nix/narinfo_parse.ts";
@@ -14,17 +16,26 @@ const NARINFO_REGEXP = /(?:^|\/)([0-9abcdfghijklmnpqrsvwxyz]{32})\.narinfo$/;
 const NAME_REGEXP = /^[0-9a-f]{32}$/;
 
 /** Encodings of stored narinfos: those that a client of nginx accepts. */
-const ENCODINGS: Readonly<Record<string, Compression>> = {
-  "identity": "none",
-  "gzip": "gzip",
-  "br": "br",
-  "zstd": "zstd",
-};
+const ENCODINGS: ReadonlyMap<string, Compression> = new Map([
+  ["identity", "none"],
+  ["gzip", "gzip"],
+  ["br", "br"],
+  ["zstd", "zstd"],
+]);
 
-interface EntryPlace {
-  readonly path: string;
+/** nginx nests its folders at most three deep. */
+const FOLDERS_DEEP_MAX = 3;
+
+/** More files are no cache of Nix paths: their names alone would fill the memory. */
+const FILES_MAX = 2_000_000;
+
+/** The longest name of a NAR file, with its query. */
+const NAR_NAME_MAX = 512;
+
+interface EntryPlace extends ForeignPlace {
   readonly bodyStart: number;
-  readonly encoding: string;
+  /** `undefined`: larder cannot decode it. */
+  readonly encoding: Compression | undefined;
 }
 
 /** The files of nginx's `proxy_cache`, by their keys. */
@@ -33,11 +44,32 @@ export class NginxSource implements ImportSource {
   /** NAR files by the last segment of the key, with its query; no two NARs share it. */
   readonly #nars = new Map<string, EntryPlace>();
 
-  /** Reads the head of every file. Throws a Failure for an unreadable folder. */
-  constructor(folder: string) {
+  readonly #folder: string;
+  /** Files that are no regular ones, with the reason. */
+  readonly #unreadable: BrokenEntry[] = [];
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Reads the head of every file. Rejects with a Failure for an unreadable folder. */
+  static async open(folder: string, signal: AbortSignal): Promise<NginxSource> {
+    const source = new NginxSource(folder);
+    await source.#readHeads(signal);
+    return source;
+  }
+
+  async #readHeads(signal: AbortSignal): Promise<void> {
+    const folder = this.#folder;
+    let files = 0;
     try {
-      for (const path of filesBelow(folder)) this.#add(path);
+      for await (const path of filesBelow(folder)) {
+        signal.throwIfAborted();
+        if (++files > FILES_MAX) throw new Error(`it has more than ${FILES_MAX} files`);
+        await this.#add({ folder, path }, signal);
+      }
     } catch (error) {
+      if (signal.aborted) throw error;
       throw new Failure("broken", `Cannot import ${folder}: ${reasonOf(error)}`, {}, error);
     }
     if (this.#narinfos.size === 0) {
@@ -50,14 +82,15 @@ export class NginxSource implements ImportSource {
   }
 
   get entryCount(): number {
-    return this.#narinfos.size;
+    return this.#narinfos.size + this.#unreadable.length;
   }
 
   async *entries(signal: AbortSignal): AsyncGenerator<SourceEntry | BrokenEntry> {
+    yield* this.#unreadable;
     for (const [storePathHash, place] of this.#narinfos) {
       if (signal.aborted) return;
       try {
-        yield await this.#entryOf(place);
+        yield await this.#entryOf(place, signal);
       } catch (error) {
         yield { name: storePathHash, problem: messageOf(error) };
       }
@@ -72,78 +105,97 @@ export class NginxSource implements ImportSource {
     // It holds nothing open.
   }
 
-  #add(path: string): void {
-    const response = headOf(path);
+  async #add(place: ForeignPlace, signal: AbortSignal): Promise<void> {
+    let response: CachedResponse | undefined;
+    try {
+      response = await headOf(place, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.#unreadable.push({ name: place.path, problem: messageOf(error) });
+    }
     if (response?.status !== 200) return;
     const { key, bodyStart, headers } = response;
-    const place = { path, bodyStart, encoding: headers.get("content-encoding") ?? "identity" };
+    const encoding = ENCODINGS.get(headers.get("content-encoding") ?? "identity");
+    const entry = { ...place, bodyStart, encoding };
     const storePathHash = NARINFO_REGEXP.exec(key)?.[1];
-    if (storePathHash !== undefined) return void this.#narinfos.set(storePathHash, place);
-    const isPlain = place.encoding === "identity";
-    if (isPlain && key.includes(".nar")) this.#nars.set(lastSegment(key), place);
+    if (storePathHash !== undefined) return void this.#narinfos.set(copyOf(storePathHash), entry);
+    const name = lastSegment(key);
+    const isNar = encoding === "none" && key.includes(".nar") && name.length <= NAR_NAME_MAX;
+    if (isNar) this.#nars.set(copyOf(name), entry);
   }
 
-  async #entryOf(place: EntryPlace): Promise<SourceEntry> {
-    const narinfo = parseNarinfo(await textOf(place));
+  async #entryOf(place: EntryPlace, signal: AbortSignal): Promise<SourceEntry> {
+    const { text, changedAtMs } = await narinfoIn(place, signal);
+    const narinfo = parseNarinfo(text);
     const nar = this.#nars.get(lastSegment(narinfo.url));
     if (nar === undefined) throw new Failure("absent", `nginx does not have ${narinfo.storePath}`);
-    const { mtime } = await Deno.stat(place.path);
-    return { narinfo, usedAtMs: mtime?.getTime() ?? 0, nar: narOf(nar) };
+    return { narinfo, usedAtMs: changedAtMs, nar: await narOf(nar, signal) };
   }
 }
 
-function narOf({ path, bodyStart }: EntryPlace): SourceNar {
-  const fileSize = Math.max(0, Deno.statSync(path).size - bodyStart);
+async function narOf(place: EntryPlace, signal: AbortSignal): Promise<SourceNar> {
+  const { bodyStart } = place;
+  await using file = await ForeignFile.open(place, signal);
   return {
     kind: "stream",
-    fileSize,
-    open: async () => await bodyOf({ path, bodyStart }),
+    fileSize: Math.max(0, file.fileSize - bodyStart),
+    open: (signal) => Promise.resolve(streamOf(bodyOf(place, signal))),
   };
 }
 
-async function bodyOf({ path, bodyStart }: Pick<EntryPlace, "path" | "bodyStart">) {
-  const file = await Deno.open(path);
-  await file.seek(bodyStart, Deno.SeekMode.Start);
-  return file.readable;
+/** The bytes behind the headers. */
+async function* bodyOf(place: EntryPlace, signal: AbortSignal): AsyncGenerator<Bytes, void> {
+  await using file = await ForeignFile.open(place, signal);
+  yield* file.pieces(signal, place.bodyStart);
 }
 
-async function textOf({ encoding, ...place }: EntryPlace): Promise<string> {
-  const compression = ENCODINGS[encoding];
+async function narinfoIn(place: EntryPlace, signal: AbortSignal) {
+  const { encoding: compression, bodyStart } = place;
   if (compression === undefined) {
-    throw new Failure("corrupt", `Cannot read narinfo: its Content-Encoding is ${encoding}`);
+    throw new Failure("corrupt", "Cannot read narinfo: its Content-Encoding is an unknown one");
   }
+  await using file = await ForeignFile.open(place, signal);
+  const { changedAtMs } = file;
   const decoder = new TextDecoder();
   let text = "";
   const decoding = { compression, narSizeMax: NARINFO_TEXT_MAX };
-  for await (const piece of decoded(await bodyOf(place), decoding)) {
+  const body = streamOf(file.pieces(signal, bodyStart));
+  for await (const piece of decoded(body, decoding)) {
     text += decoder.decode(piece, { stream: true });
     if (text.length > NARINFO_TEXT_MAX) {
       throw new Failure("corrupt", "Cannot read narinfo: too long");
     }
   }
-  return text + decoder.decode();
+  return { text: text + decoder.decode(), changedAtMs };
 }
 
-function headOf(path: string): CachedResponse | undefined {
+/** `undefined` for a file that nginx has removed meanwhile, and for one of something else. */
+async function headOf(
+  place: ForeignPlace,
+  signal: AbortSignal,
+): Promise<CachedResponse | undefined> {
   try {
-    using file = Deno.openSync(path);
-    const bytes = new Uint8Array(Math.min(HEAD_BYTES_MAX, file.statSync().size));
-    return readCachedResponse(bytes.subarray(0, readFully(file, bytes)));
+    await using file = await ForeignFile.open(place, signal);
+    return readCachedResponse(await file.head(HEAD_BYTES_MAX, signal));
   } catch (error) {
-    // nginx has removed it meanwhile.
-    if (error instanceof Deno.errors.NotFound) return undefined;
+    if (error instanceof Failure && error.cause instanceof Deno.errors.NotFound) return undefined;
     throw error;
   }
 }
 
-function* filesBelow(folder: string): Generator<string> {
-  for (const { name, isDirectory } of Deno.readDirSync(folder)) {
+async function* filesBelow(folder: string, deep = 0): AsyncGenerator<string> {
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
     const path = `${folder}/${name}`;
-    if (isDirectory) yield* filesBelow(path);
-    else if (NAME_REGEXP.test(name)) yield path;
+    if (!isDirectory && NAME_REGEXP.test(name)) yield path;
+    else if (isDirectory && deep < FOLDERS_DEEP_MAX) yield* filesBelow(path, deep + 1);
   }
 }
 
 function lastSegment(location: string): string {
   return location.slice(location.lastIndexOf("/") + 1);
+}
+
+/** The same text, which keeps no longer one in memory. */
+function copyOf(part: string): string {
+  return new TextDecoder().decode(new TextEncoder().encode(part));
 }
