@@ -123,7 +123,7 @@ function storageIdOf(ids: OpenLeasesDeps["ids"]): () => Promise<StorageId | unde
 }
 
 /** The rows of members. Remembers each that others can reach for a while. */
-function memberRows(
+export function memberRows(
   metadata: Pick<SpaceLedger, "members">,
   self: MemberId,
 ): MemberRows {

@@ -1,0 +1,298 @@
+import type { AppParts } from "../../src/app/app_parts.ts";
+import { memberRows } from "../../src/app/open_leases.ts";
+import { type App, buildApp } from "../../src/app/build_app.ts";
+import { startChores } from "../../src/app/chores.ts";
+import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
+import { StreamAnswer } from "../../src/http/message/answer.ts";
+import { LeaseMetrics } from "../../src/locks/lease_metrics.ts";
+import { Leases } from "../../src/locks/leases.ts";
+import { MemberLeases } from "../../src/locks/work_leases.ts";
+import type { ChangeFeed } from "../../src/metadata/change_feed.ts";
+import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
+import type { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import { generateSecretKey, type PublicKey } from "../../src/nix/signature.ts";
+import { clock } from "../../src/runtime/current.ts";
+import { recover } from "../../src/space/recover.ts";
+import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
+import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
+import { LocalSpool } from "../../src/storage/local/local_spool.ts";
+import type { NarStore } from "../../src/storage/nar_store.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { Metrics } from "../../src/telemetry/metrics.ts";
+import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
+import { NO_TRACER } from "../../src/telemetry/tracer.ts";
+import type { HttpUpstreamSettings } from "../../src/upstream/http/http_settings.ts";
+import type { MemoryFiles } from "./memory_files.ts";
+import type { PlayedAnswer, PlayedHost, PlayedNetwork, PlayedRequest } from "./played_net.ts";
+import type { PlayedLocks } from "./played_locks.ts";
+import { PlayedThreads } from "./played_threads.ts";
+import { asOwner, Owner } from "./virtual_clock.ts";
+
+/** Where all members of a world store their files. */
+export const STORAGE = "/storage";
+export const NARS = `${STORAGE}/nar`;
+export const TEMP = `${STORAGE}/tmp`;
+
+/** What all members of a world share. */
+export interface SharedWorld {
+  readonly network: PlayedNetwork;
+  readonly files: MemoryFiles;
+  readonly database: SqliteMetadataStore;
+  /** `undefined`: there is one member, without locks. */
+  readonly locks: PlayedLocks | undefined;
+  readonly limitBytes: number;
+  readonly upstreams: readonly { readonly url: string }[];
+  readonly trustedKeys: readonly PublicKey[];
+  readonly prefetches: boolean;
+  /** Tells the other members of a change of rows. */
+  changed(by: WorldMember): void;
+  note(who: string, what: string): void;
+}
+
+const TIMEOUTS = { dialTimeoutMs: 3_000, headerTimeoutMs: 3_000, idleTimeoutMs: 30_000 };
+const HOT_NARS = { fileBytesMax: 30_000, totalBytesMax: 100_000 };
+
+/** One larder process of the world, from its start to its end. Restarts are new processes. */
+export class WorldMember implements PlayedHost {
+  readonly name: string;
+  readonly owner: Owner;
+  readonly startedAtMs = clock.nowMs();
+  readonly metrics: Metrics;
+  readonly #died = new AbortController();
+  readonly #world: SharedWorld;
+  readonly #threads: PlayedThreads;
+  #app: App | undefined;
+  #chores: AsyncDisposable | undefined;
+  #spool: LocalSpool | undefined;
+  #metadata: HotMetadataStore | undefined;
+  readonly #listeners = new Set<() => void>();
+  readonly id: MemberId;
+
+  constructor(name: string, world: SharedWorld) {
+    this.name = name;
+    this.owner = new Owner(name);
+    this.#world = world;
+    this.id = newMemberId(name, 1);
+    this.metrics = new Metrics({ domains: { upstreams: world.upstreams.map(({ url }) => url) } });
+    this.#threads = new PlayedThreads({ net: world.network.of(name) });
+  }
+
+  get died(): AbortSignal {
+    return this.#died.signal;
+  }
+
+  get state(): "up" | "refused" {
+    return this.#app === undefined || this.died.aborted ? "refused" : "up";
+  }
+
+  get isUp(): boolean {
+    return this.state === "up";
+  }
+
+  /** Starts as `serve` does. */
+  start(): Promise<void> {
+    return asOwner(this.owner, () => this.#start());
+  }
+
+  /** Other members have written. */
+  rowsChanged(): void {
+    if (this.died.aborted) return;
+    asOwner(this.owner, () => {
+      for (const listener of this.#listeners) listener();
+    });
+  }
+
+  /** Its process ends at once. What it has not synced may be lost. */
+  kill(): void {
+    this.owner.die();
+    this.#died.abort(new TypeError("connection reset: its process was killed"));
+    this.#world.network.hosts.delete(this.name);
+    if (this.#spool !== undefined) this.#world.files.crash(this.#spool.path);
+  }
+
+  /** Stops as at SIGTERM. */
+  async stop(): Promise<void> {
+    await asOwner(this.owner, async () => {
+      this.#app?.stopping();
+      await this.#app?.downloadsOver();
+      await this.#chores?.[Symbol.asyncDispose]();
+      await this.#app?.[Symbol.asyncDispose]();
+      await this.#metadata?.leave(this.id);
+      this.#spool?.[Symbol.dispose]();
+    });
+    this.#world.network.hosts.delete(this.name);
+    if (this.#spool !== undefined) this.#world.files.closeBelow(this.#spool.path);
+    this.owner.die();
+    this.#died.abort(new TypeError("connection refused: it has stopped"));
+  }
+
+  async handle({ method, url, headers, signal }: PlayedRequest): Promise<PlayedAnswer> {
+    if (this.#app === undefined) throw new TypeError("connection refused");
+    const request = {
+      method,
+      url: `http://localhost${url.pathname}${url.search}`,
+      ...{ headers, signal, body: null, peer: "192.0.2.7" },
+    };
+    const answer = await this.#app.pipeline.handle(request);
+    const body = typeof answer.body === "string"
+      ? new TextEncoder().encode(answer.body)
+      : answer.body ?? undefined;
+    const release = answer instanceof StreamAnswer ? answer.release : undefined;
+    return {
+      status: answer.status,
+      headers: Object.fromEntries(answer.headers),
+      ...method === "HEAD" || body === undefined ? {} : { body: released(body, release) },
+    };
+  }
+
+  async #start(): Promise<void> {
+    const world = this.#world;
+    const { network, limitBytes, upstreams, trustedKeys, locks } = world;
+    const log = createLogger("info", { write: (line) => world.note(this.name, line.trimEnd()) });
+    const problems = new RecentProblems(() => clock.wallMs());
+    const database = this.#database();
+    const metadata = this.#metadata = new HotMetadataStore(database, log);
+    await metadata.beat(this.id, {
+      ...{ reservedBytes: 0, limitBytes, url: `http://${this.name}` },
+    });
+    const nars = new HotNarStore(this.#nars(), HOT_NARS);
+    const spool = this.#spool = new LocalSpool(TEMP, { member: this.id, log });
+    const settling = { metadata, nars, spool, member: this.id, log };
+    await recover(settling);
+    this.#listeners.add(() => metadata.forgetChanged("all"));
+    const settings: readonly HttpUpstreamSettings[] = upstreams.map(({ url }) => ({
+      url,
+      ...TIMEOUTS,
+      userAgent: "larder/simulation",
+    }));
+    const leases = locks && new MemberLeases({
+      leases: new Leases({
+        locks: locks.of({ member: this.id }),
+        ownLocks: undefined,
+        self: { member: this.id, url: `http://${this.name}` },
+        members: memberRows(metadata, this.id),
+        metrics: new LeaseMetrics(this.metrics),
+        tracer: NO_TRACER,
+        log,
+      }),
+      downloadTtlMs: 300_000,
+      lruTtlMs: 1_800_000,
+      retryPolicy: { retriesMax: 2, initialDelayMs: 100, maxDelayMs: 2_000, hasJitter: true },
+    });
+    const parts: AppParts = {
+      stores: {
+        ...{ metadata, nars, spool, leases },
+        space: { limitBytes, owner: this.id, url: () => `http://${this.name}` },
+      },
+      upstream: { settings, caCertificates: [], trustedKeys, requireSignature: true },
+      identity: {
+        secretKey: generateSecretKey("larder.world"),
+        priority: 30,
+        ownNames: [this.name],
+        usesTls: false,
+        tokens: [],
+      },
+      telemetry: {
+        log: problems.watch(log),
+        ...{ problems, metrics: this.metrics },
+        hasMetricsRoute: false,
+        countsRequests: false,
+        tracer: undefined,
+      },
+      fetching: {
+        negativeTtlMs: 60_000,
+        verifyThreads: 1,
+        prefetch: world.prefetches ? { narBytesMax: 100_000 } : undefined,
+      },
+      writes: {
+        allowDelete: true,
+        uploads: { allowed: false, keys: [], requireSignature: false },
+      },
+      nowMs: () => clock.wallMs(),
+      runtime: { net: network.of(this.name), threads: this.#threads },
+    };
+    const app = buildApp(parts);
+    await app.space.open();
+    await app.history.start();
+    await app.receive(spool.takeReceived());
+    await app.probeUpstreams();
+    this.#app = app;
+    network.hosts.set(this.name, this);
+    this.#chores = startChores({
+      stores: {
+        settle: () => recover(settling),
+        changes: this.#feed(),
+        ...{ nowMs: parts.nowMs, spool, metadata },
+      },
+      app,
+      schedule: undefined,
+      retentionMs: 180 * 86_400_000,
+      storage: STORAGE,
+      metrics: this.metrics,
+      log,
+    });
+  }
+
+  #feed(): ChangeFeed {
+    const listeners = this.#listeners;
+    return {
+      subscribe(listener) {
+        const told = () => listener("all");
+        listeners.add(told);
+        return { [Symbol.asyncDispose]: async () => void listeners.delete(told) };
+      },
+    };
+  }
+
+  /** The shared rows: its calls belong to the world, and end with this process. */
+  #database(): SqliteMetadataStore {
+    const told = (name: string | symbol) => {
+      if (WRITES.has(String(name))) this.#world.changed(this);
+    };
+    return this.#bound(this.#world.database, told);
+  }
+
+  #nars(): NarStore {
+    return this.#bound(new LocalNarStore(NARS), () => undefined);
+  }
+
+  /** The port of this process: once that is dead, no call of it begins or returns. */
+  #bound<Port extends object>(port: Port, called: (name: string | symbol) => void): Port {
+    const { owner } = this;
+    return new Proxy(port, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== "function") return member;
+        return (...args: unknown[]) => {
+          if (owner.isDead) return new Promise(() => undefined);
+          const result: unknown = asOwner(undefined, () => member.apply(target, args));
+          called(name);
+          if (!(result instanceof Promise)) return result;
+          return result.then(
+            (value) => owner.isDead ? new Promise(() => undefined) : value,
+            (error) => owner.isDead ? new Promise(() => undefined) : Promise.reject(error),
+          );
+        };
+      },
+    });
+  }
+}
+
+/** Calls of the database that other members notice. */
+const WRITES: ReadonlySet<string> = new Set(["apply", "pin", "unpin", "sweepRows"]);
+
+/** The body of an answer; `release` is called once it is sent, or its reader has left. */
+function released(
+  body: Uint8Array | ReadableStream<Uint8Array>,
+  release: (() => void) | undefined,
+): ReadableStream<Uint8Array> {
+  async function* pieces() {
+    try {
+      if (body instanceof Uint8Array) yield body;
+      else yield* body;
+    } finally {
+      release?.();
+    }
+  }
+  return ReadableStream.from(pieces());
+}

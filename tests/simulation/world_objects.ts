@@ -1,0 +1,35 @@
+import type { Compression } from "../../src/nix/compression.ts";
+import { narFileOf } from "../support/nar_files.ts";
+import type { NarFile } from "../support/dialects.ts";
+import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import type { SeededDice } from "./seeded_dice.ts";
+
+/** Compressions whose decoders finish within a macrotask, so that virtual time may jump. */
+export const PLAYED_COMPRESSIONS = ["none", "gzip"] as const satisfies readonly Compression[];
+
+/** A store object of a world, and each file that holds its NAR. */
+export interface WorldObject {
+  readonly object: StoreObject;
+  readonly files: ReadonlyMap<Compression, NarFile>;
+}
+
+/** Store objects that refer to some of those before them. */
+export async function drawObjects(
+  dice: SeededDice,
+  count: number,
+  bytesMax: number,
+): Promise<readonly WorldObject[]> {
+  const all: WorldObject[] = [];
+  for (let at = 0; at < count; at++) {
+    const references = all.filter(() => dice.happens(2 / (at + 2))).map(({ object }) => object);
+    const size = Math.ceil(bytesMax * dice.fraction() ** 3) + 100;
+    const seed = dice.below(1_000_000);
+    const object = makeStoreObject({ name: `thing-${at}`, size, references, seed });
+    const files = new Map<Compression, NarFile>();
+    for (const compression of PLAYED_COMPRESSIONS) {
+      files.set(compression, await narFileOf(object.nar, { compression, stored: true }));
+    }
+    all.push({ object, files });
+  }
+  return all;
+}
