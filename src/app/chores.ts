@@ -30,7 +30,7 @@ export interface ChoresDeps {
   };
   readonly app:
     & Pick<App, "reads" | "touches" | "disk" | "expireUploads" | "resume" | "reportToMembers">
-    & { readonly space: Pick<App["space"], "beat" | "refresh" | "tidy"> };
+    & { readonly space: Pick<App["space"], "beat" | "refresh" | "tidy" | "budget"> };
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
   /** How long unused metadata stays; 0 is for ever. */
@@ -44,7 +44,12 @@ export interface ChoresDeps {
 export function startChores(deps: ChoresDeps): AsyncDisposable {
   const { stores, app, app: { space }, schedule, log } = deps;
   const { spool, changes } = stores;
-  const refresh = () => void space.refresh();
+  const retention = startRetention(deps);
+  const refresh = () => void refreshed();
+  const refreshed = async () => {
+    await space.refresh();
+    if (space.budget.databaseExcessBytes > 0) await retention.shrink();
+  };
   const resume = () => void app.resume(spool.takeReceived());
   const settle = async () => {
     try {
@@ -72,7 +77,6 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
     clock.every(SETTLE_EVERY_MS, settle),
     clock.every(REFRESH_EVERY_MS, refresh),
   ];
-  const retention = startRetention(deps);
   const job = schedule && startSchedule(schedule, () => {
     log.info("scheduled eviction started", { schedule: scheduleKind.print(schedule.schedule) });
     space.tidy();
@@ -100,13 +104,14 @@ function restore(spool: Pick<LocalSpool, "restore">, log: Logger): void {
 
 /** Removes unused metadata once a day, or on the schedule. */
 function startRetention({ stores, app, schedule, retentionMs, log }: ChoresDeps) {
-  if (retentionMs === 0) {
-    return { run: () => undefined, [Symbol.asyncDispose]: () => Promise.resolve() };
-  }
   const protect = () => app.space.refresh();
   const { metadata, nowMs } = stores;
   const { reads, touches } = app;
-  const deps = { metadata, reads, touches, protect, retentionMs, nowMs, log };
+  const excessBytes = async () => {
+    await app.space.refresh();
+    return app.space.budget.databaseExcessBytes;
+  };
+  const deps = { metadata, reads, touches, protect, retentionMs, excessBytes, nowMs, log };
   const retention = new MetadataRetention(deps);
   const run = () => void retention.run();
   const timers = schedule === undefined
@@ -114,6 +119,7 @@ function startRetention({ stores, app, schedule, retentionMs, log }: ChoresDeps)
     : [];
   return {
     run,
+    shrink: () => retention.shrink(),
     async [Symbol.asyncDispose]() {
       for (const timer of timers) timer.cancel();
       await retention[Symbol.asyncDispose]();

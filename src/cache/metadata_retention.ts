@@ -11,6 +11,18 @@ const ROWS_MAX = 32;
 /** The age at which a run writes the uses again, so that it finds the unused rows. */
 const TOUCHES_AGE_MAX_MS = 1_000;
 
+/** A database that is too large loses rows that are unused for an eighth of the time before. */
+const SHRINK_STEP = 8;
+
+/** Rows that were used since stay: their client is still here. */
+const SHRINK_AGE_MIN_MS = 60_000;
+
+/** A database that pins and kept files fill stays so for a while. */
+const SHRINK_EVERY_MS = 10 * 60_000;
+
+/** Where rows stay for ever, the first step. */
+const RETENTION_MAX_MS = 180 * 24 * 3_600_000;
+
 export interface MetadataRetentionDeps {
   readonly metadata: RowSweeper;
   readonly touches: Pick<Touches, "flush">;
@@ -18,8 +30,10 @@ export interface MetadataRetentionDeps {
   readonly reads: Pick<ActiveReads, "names">;
   /** Settles the protection; no sweep may come before that. */
   readonly protect: () => Promise<void>;
-  /** larder removes rows without a use in this time. */
+  /** larder removes rows without a use in this time; 0: it keeps them. */
   readonly retentionMs: number;
+  /** Reads how far the database is above its share of the size limit. */
+  readonly excessBytes: () => Promise<number>;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
@@ -32,6 +46,7 @@ export class MetadataRetention implements AsyncDisposable {
   readonly #deps: MetadataRetentionDeps;
   readonly #stop = new AbortController();
   #running: Promise<void> | undefined;
+  #shrunkAtMs = -Infinity;
 
   constructor(deps: MetadataRetentionDeps) {
     this.#deps = deps;
@@ -39,8 +54,20 @@ export class MetadataRetention implements AsyncDisposable {
 
   /** Removes all unused rows; joins a running sweep. Never throws. */
   run(): Promise<void> {
-    this.#running ??= this.#run().finally(() => this.#running = undefined);
-    return this.#running;
+    const { retentionMs } = this.#deps;
+    if (retentionMs === 0) return Promise.resolve();
+    return this.#once(() => this.#run(retentionMs));
+  }
+
+  /**
+   * Removes rows without NAR files before their time, the oldest first, while the database is above
+   * its share of the size limit. Joins a running sweep. Never throws.
+   */
+  async shrink(): Promise<void> {
+    const { nowMs } = this.#deps;
+    if (nowMs() < this.#shrunkAtMs + SHRINK_EVERY_MS) return;
+    this.#shrunkAtMs = nowMs();
+    await this.#once(() => this.#shrink());
   }
 
   /** Ends a sweep after its batch. */
@@ -49,12 +76,29 @@ export class MetadataRetention implements AsyncDisposable {
     await this.#running;
   }
 
-  async #run(): Promise<void> {
+  #once(run: () => Promise<void>): Promise<void> {
+    return this.#running ??= run().finally(() => this.#running = undefined);
+  }
+
+  async #shrink(): Promise<void> {
+    const { excessBytes, log } = this.#deps;
+    const longestMs = this.#deps.retentionMs || RETENTION_MAX_MS;
+    try {
+      for (let ageMs = longestMs; ageMs >= SHRINK_AGE_MIN_MS; ageMs /= SHRINK_STEP) {
+        if (this.#stop.signal.aborted || await excessBytes() <= 0) return;
+        await this.#run(ageMs);
+      }
+    } catch (error) {
+      log.warn("unused metadata not removed", { error: messageOf(error) });
+    }
+  }
+
+  async #run(retentionMs: number): Promise<void> {
     const { log, nowMs } = this.#deps;
     const startedAtMs = nowMs();
     const rows = { narinfos: 0, nars: 0, paths: 0 };
     try {
-      await this.#sweep((swept) => {
+      await this.#sweep(retentionMs, (swept) => {
         rows.narinfos += swept.narinfos.length;
         rows.nars += swept.nars.length;
         rows.paths += swept.paths;
@@ -66,8 +110,8 @@ export class MetadataRetention implements AsyncDisposable {
     log.info("unused metadata removed", { ...rows, duration_ms: nowMs() - startedAtMs });
   }
 
-  async #sweep(add: (swept: SweptRows) => void): Promise<void> {
-    const { metadata, touches, reads, protect, retentionMs, nowMs } = this.#deps;
+  async #sweep(retentionMs: number, add: (swept: SweptRows) => void): Promise<void> {
+    const { metadata, touches, reads, protect, nowMs } = this.#deps;
     const unusedSinceMs = nowMs() - retentionMs;
     const order = { unusedSinceMs, rowsMax: ROWS_MAX };
     let after = "";

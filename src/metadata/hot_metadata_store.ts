@@ -8,6 +8,7 @@ import { narNameOf } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Changed } from "./change_feed.ts";
+import type { DatabaseSize } from "./database_size.ts";
 import type { DocumentRow } from "./document_keeper.ts";
 import type { GraphRow } from "./graph_finder.ts";
 import type { ExpiredSlots, HistoryRow } from "./history_keeper.ts";
@@ -171,6 +172,10 @@ export class HotMetadataStore implements MetadataStore {
 
   pins(): Promise<readonly PinRoot[]> {
     return this.#inner.pins();
+  }
+
+  databaseSize(): Promise<DatabaseSize> {
+    return this.#inner.databaseSize();
   }
 
   stock(except?: MemberId): Promise<Stock> {

@@ -5,6 +5,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import type { OwnSignature } from "../nix/sign_narinfo.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { DatabaseMeter } from "./database_size.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
 import type { GraphFinder } from "./graph_finder.ts";
 import type { HistoryKeeper } from "./history_keeper.ts";
@@ -271,6 +272,7 @@ export type MetadataStore =
   & ReferenceFinder
   & PathTimesFinder
   & SignedPathFinder
+  & DatabaseMeter
   & GraphFinder
   & NameFinder
   & ChangeWriter

@@ -1,5 +1,6 @@
 import { messageOf } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
+import type { DatabaseMeter } from "../metadata/database_size.ts";
 import type { SpaceKeeper, Stock } from "../metadata/space_keeper.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -12,7 +13,7 @@ import type { Reservation, SpaceBudget } from "./space_budget.ts";
 const PROTECT_PATHS_MAX = 128;
 
 export interface AccountsDeps {
-  readonly metadata: SpaceKeeper & GrantDeps["metadata"];
+  readonly metadata: SpaceKeeper & DatabaseMeter & GrantDeps["metadata"];
   /** This member. */
   readonly owner: MemberId;
   /** Where the other members reach it; `undefined`: nowhere. */
@@ -43,13 +44,15 @@ export class Accounts {
   /** Reads the stored bytes, and the reservations of other members, into the budget. */
   async observe(): Promise<Stock> {
     const { metadata, budget, owner } = this.#deps;
+    const database = await metadata.databaseSize();
     const stock = await metadata.stock(owner);
     const { keptBytes, pendingBytes, protectedBytes, reservedBytes } = stock;
     budget.observe({
-      usedBytes: keptBytes + pendingBytes,
+      usedBytes: keptBytes + pendingBytes + database.countedBytes,
       pendingBytes,
       pinnedBytes: protectedBytes,
       othersBytes: reservedBytes,
+      database,
     });
     return stock;
   }

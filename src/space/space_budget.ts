@@ -1,3 +1,5 @@
+import { DATABASE_SHARE, type DatabaseSize } from "../metadata/database_size.ts";
+
 /** Bytes reserved for one download. Leaving the scope gives them back. */
 export interface Reservation extends Disposable {
   readonly bytes: number;
@@ -18,6 +20,8 @@ export interface SeenBytes {
   readonly pinnedBytes: number;
   /** Reserved by other members. */
   readonly othersBytes: number;
+  /** Its counted bytes are a part of the used bytes. */
+  readonly database: DatabaseSize;
 }
 
 /**
@@ -28,7 +32,10 @@ export interface SeenBytes {
 export class SpaceBudget {
   /** `Infinity` without a limit. */
   readonly limitBytes: number;
-  #seen: SeenBytes = { usedBytes: 0, pendingBytes: 0, pinnedBytes: 0, othersBytes: 0 };
+  #seen: SeenBytes = {
+    ...{ usedBytes: 0, pendingBytes: 0, pinnedBytes: 0, othersBytes: 0 },
+    database: { bytes: 0, countedBytes: 0 },
+  };
   #ownReservedBytes = 0;
   #grantedBytes: number;
   #keptBytes = 0;
@@ -45,6 +52,12 @@ export class SpaceBudget {
 
   get usedBytes(): number {
     return this.#seen.usedBytes;
+  }
+
+  /** Bytes of the database above its share of the limit; rows without NAR files must go. */
+  get databaseExcessBytes(): number {
+    const { countedBytes } = this.#seen.database;
+    return Math.max(0, countedBytes - Math.floor(this.limitBytes * DATABASE_SHARE));
   }
 
   get pinnedBytes(): number {

@@ -24,6 +24,13 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(await coldestOf(store, 10), []);
   },
 
+  "databaseSize() of a small database counts in no limit": async (store) => {
+    await store.apply([put(a, [b])]);
+    const { bytes, countedBytes } = await store.databaseSize();
+    assert.ok(Number.isSafeInteger(bytes) && bytes >= 0);
+    assert.equal(countedBytes, 0);
+  },
+
   "put-narinfo is found again as it was, unicode and quotes too": async (store) => {
     const change = put(a, [b]);
     await store.apply([change]);

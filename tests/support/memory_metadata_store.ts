@@ -26,6 +26,7 @@ import {
   type HistoryRow,
   mergedAmount,
 } from "../../src/metadata/history_keeper.ts";
+import type { DatabaseSize } from "../../src/metadata/database_size.ts";
 import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
 import type { NamedPath } from "../../src/metadata/name_finder.ts";
 import type { SignedPath, SignedPathCounts } from "../../src/metadata/signed_path_keeper.ts";
@@ -142,6 +143,12 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
       name: nameInNarinfo(body) ?? "",
     }))
       .filter(({ name }) => name.toLowerCase().includes(text.toLowerCase())).slice(0, countMax);
+  }
+
+  /** It has no database. */
+  async databaseSize(): Promise<DatabaseSize> {
+    this.#open();
+    return { bytes: 0, countedBytes: 0 };
   }
 
   async stock(except?: MemberId): Promise<Stock> {

@@ -1,4 +1,5 @@
 import { type ChoresDeps, startChores } from "../../src/app/chores.ts";
+import { SpaceBudget } from "../../src/space/space_budget.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { recover } from "../../src/space/recover.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -54,7 +55,10 @@ export class PlayedChores implements AsyncDisposable {
         spool: { restore() {}, takeReceived: () => [] },
       },
       app: {
-        space: { beat: async () => void await beat(), refresh: nothing, tidy() {} },
+        space: {
+          ...{ beat: async () => void await beat(), refresh: nothing, tidy() {} },
+          budget: new SpaceBudget(limitBytes),
+        },
         ...{ reads: { names: () => new Set() }, touches: { flush: nothing } },
         disk: {
           get freeBytes() {

@@ -75,9 +75,12 @@ function end({ limit_bytes, disk_free_bytes }: SizeStats): string {
   return disk_free_bytes === null ? "" : "end of the disk";
 }
 
-function notes({ limit_bytes, used_bytes, disk_free_bytes, evicted_bytes }: SizeStats): string {
+function notes(size: SizeStats): string {
+  const { limit_bytes, used_bytes, disk_free_bytes, evicted_bytes, database_bytes } = size;
   const left = limit_bytes === null ? undefined : limit_bytes - used_bytes;
   const isShort = left !== undefined && disk_free_bytes !== null && left > disk_free_bytes;
-  const evicted = `${formatBytes(evicted_bytes)} evicted since the start.`;
+  const evicted = `${formatBytes(evicted_bytes)} evicted since the start. The database takes ${
+    formatBytes(database_bytes)
+  }.`;
   return isShort ? `The disk is too small for the limit. ${evicted}` : evicted;
 }

@@ -163,6 +163,7 @@ function sizeStats({ metrics, storage: { budget, disk } }: StatsSources): SizeSt
     used_bytes: budget.usedBytes,
     reserved_bytes: budget.reservedBytes,
     pinned_bytes: budget.pinnedBytes,
+    database_bytes: budget.seen.database.bytes,
     limit_bytes: budget.limitBytes === Infinity ? null : budget.limitBytes,
     disk_free_bytes: disk.freeBytes ?? null,
     evicted_bytes: metrics.value("evicted_bytes_total", {}),

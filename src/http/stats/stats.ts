@@ -125,6 +125,7 @@ export interface SizeStats {
   readonly used_bytes: number;
   readonly reserved_bytes: number;
   readonly pinned_bytes: number;
+  readonly database_bytes: number;
   readonly limit_bytes: number | null;
   /** Free bytes of the storage's file system. */
   readonly disk_free_bytes: number | null;

@@ -4,11 +4,13 @@ import type { StorageId } from "../../base/storage_id.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import { clock } from "../../runtime/current.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
 import type { CopyMarks } from "../copy_marks.ts";
 import { type ColdColumns, positionsAfter, readColdEntry } from "../cold_entries.ts";
 import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
+import type { DatabaseSize } from "../database_size.ts";
 import type { DocumentRow } from "../document_keeper.ts";
 import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
 import type { KeyKeeper } from "../key_keeper.ts";
@@ -88,6 +90,9 @@ export interface PostgresOptions extends DatabaseOptions {
 /** Narinfos of one query: an abandoned search ends after it. */
 const NAMES_AT_ONCE = 20_000;
 
+/** The server looks at all of its files for the size. */
+const SIZE_EVERY_MS = 10_000;
+
 /** The metadata in a PostgreSQL database, which several larders may share. */
 export class PostgresMetadataStore
   implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, CopyMarks {
@@ -95,6 +100,8 @@ export class PostgresMetadataStore
   readonly #writer: Writer;
   readonly #feed: NoticeFeed;
   readonly #nowMs: () => number | null;
+  #size: DatabaseSize = { bytes: 0, countedBytes: 0 };
+  #sizedAtMs = -Infinity;
   readonly keys: KeyKeeper;
   readonly board: MemberBoard;
 
@@ -254,6 +261,17 @@ export class PostgresMetadataStore
     const [row] = await this.#read<StockColumns>("stock", except);
     if (row === undefined) throw new Failure("broken", "Cannot read the stock: no row");
     return readStock(row);
+  }
+
+  /** Its bytes take no room from the NAR files: they are on the server's disk. */
+  async databaseSize(): Promise<DatabaseSize> {
+    const nowMs = clock.nowMs();
+    if (nowMs >= this.#sizedAtMs + SIZE_EVERY_MS) {
+      this.#sizedAtMs = nowMs;
+      const [row] = await this.#read<{ bytes: number }>("databaseSize");
+      this.#size = { bytes: row?.bytes ?? 0, countedBytes: 0 };
+    }
+    return this.#size;
   }
 
   async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {

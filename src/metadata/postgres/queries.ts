@@ -82,6 +82,7 @@ const SQL = {
     ON CONFLICT (one) DO UPDATE SET original = excluded.original`,
   unmarkCopy: "DELETE FROM copy_mark",
 
+  databaseSize: "SELECT pg_database_size(current_database()) AS bytes",
   reserve: "SELECT reserve($1, $2, $3, $4) AS reserved_bytes",
   beat: "SELECT beat($1, $2, $3, $4, $5) AS reserved_bytes",
   members: "SELECT id, silent_ms, url FROM members($1, $2)",

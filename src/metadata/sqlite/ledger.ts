@@ -1,9 +1,13 @@
 import type { MemberId } from "../../base/member_id.ts";
 import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
+import { COUNTED_DATABASE_BYTES } from "./space_statements.ts";
 import type { Statements } from "./statements.ts";
 
-/** The limit ?2 less all that is stored and all that others than ?1 have reserved. */
-const ROOM = `(SELECT ?2 - kept_bytes - pending_bytes -
+/**
+ * The limit ?2 less all that is stored, the database included, and all that others than ?1 have
+ * reserved.
+ */
+const ROOM = `(SELECT ?2 - kept_bytes - pending_bytes - ${COUNTED_DATABASE_BYTES} -
     (SELECT ifnull(sum(reserved_bytes), 0) FROM member WHERE id <> ?1) FROM stock)`;
 
 /** The statements about members and their reserved bytes. */

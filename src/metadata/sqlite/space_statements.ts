@@ -1,3 +1,12 @@
+import { UNCOUNTED_BYTES } from "../database_size.ts";
+
+/** The bytes of all pages in use. Free pages take new rows, so they do not count. */
+const DATABASE_BYTES = `(SELECT (page_count - freelist_count) * page_size
+    FROM pragma_page_count, pragma_freelist_count, pragma_page_size)`;
+
+/** Those of the database that count in the limit. */
+export const COUNTED_DATABASE_BYTES = `max(0, ${DATABASE_BYTES} - ${UNCOUNTED_BYTES})`;
+
 /** The sums of `stock`, counted from the rows. */
 const COUNTED = `SELECT ifnull(sum(kept_size), 0) AS kept_bytes, count(kept_size) AS kept_files,
     ifnull(sum(kept_size) FILTER (WHERE protected_by > 0), 0) AS protected_bytes,
@@ -12,6 +21,8 @@ export const SPACE_SQL = {
   stock: `SELECT kept_bytes, kept_files, pending_bytes, protected_bytes,
       (SELECT ifnull(sum(reserved_bytes), 0) FROM member WHERE id <> ?) AS reserved_bytes
     FROM stock`,
+
+  databaseSize: `SELECT ${DATABASE_BYTES} AS bytes, ${COUNTED_DATABASE_BYTES} AS counted_bytes`,
 
   wrongSums: `SELECT 1 FROM stock, (${COUNTED}) n WHERE ${DIFFERS}`,
   recount: `UPDATE stock SET kept_bytes = n.kept_bytes, kept_files = n.kept_files,

@@ -9,6 +9,7 @@ import { clock } from "../../runtime/current.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
 import type { CopyMarks } from "../copy_marks.ts";
 import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
+import type { DatabaseSize } from "../database_size.ts";
 import type { DocumentRow } from "../document_keeper.ts";
 import {
   type Change,
@@ -246,6 +247,11 @@ export class SqliteMetadataStore
 
   async stock(except: MemberId = ""): Promise<Stock> {
     return readStock(this.#read("stock").get(except) as unknown as StockColumns);
+  }
+
+  async databaseSize(): Promise<DatabaseSize> {
+    const row = this.#read("databaseSize").get();
+    return { bytes: Number(row?.["bytes"]), countedBytes: Number(row?.["counted_bytes"]) };
   }
 
   async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {

@@ -23,7 +23,8 @@ export const GAUGES = {
     labels: {},
   },
   in_flight_uploads: { help: "Uploads of NAR files in flight", labels: {} },
-  cache_size_bytes: { help: "Bytes of all kept NAR files", labels: {} },
+  cache_size_bytes: { help: "Bytes that count in the cache's limit", labels: {} },
+  database_bytes: { help: "Bytes of the database", labels: {} },
   cache_max_size_bytes: { help: "Limit of the cache's size in bytes; 0 is no limit", labels: {} },
   pinned_bytes: { help: "Bytes of kept NAR files protected by pins", labels: {} },
   storage_free_bytes: {

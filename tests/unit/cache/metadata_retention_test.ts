@@ -4,7 +4,7 @@ import { Touches } from "../../../src/cache/touches.ts";
 import type { RowSweeper } from "../../../src/metadata/row_sweeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
-import { hash, narOf, put } from "../../support/metadata_rows.ts";
+import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const MINUTE_MS = 60_000;
@@ -95,6 +95,40 @@ Deno.test("retention: it ends a run after its batch", async () => {
   assert.ok(scene.batches.length <= 1);
 });
 
+Deno.test("retention: a database above its share loses rows early, the oldest first", async () => {
+  await using scene = new Scene();
+  const ages = [100, 20, 2, 0.2, 0.0001];
+  const paths = ages.map((days) => hash(`${days} days`));
+  const nowMs = 170 * DAY_MS;
+  await scene.metadata.apply(
+    paths.map((path, at) => put(path, [], nowMs - (ages[at] ?? 0) * DAY_MS)),
+  );
+  const [pinned, kept] = [hash("pinned"), hash("kept")];
+  await scene.metadata.apply([
+    ...[put(pinned, [], 0), put(kept, [], 0), ...keep(fileOf(narOf(kept).name))],
+    { kind: "put-pin", pin: { storePathHash: pinned, pinnedAtMs: 1 } },
+  ]);
+  scene.nowMs = nowMs;
+  const left = async () => {
+    const rows = await Promise.all(paths.map((path) => scene.metadata.findNarinfo(path)));
+    return rows.map((row) => row !== undefined);
+  };
+  await scene.retention.shrink();
+  assert.deepEqual(await left(), [true, true, true, true, true], "it is small enough");
+
+  scene.nowMs += 10 * MINUTE_MS;
+  // Small enough once the two oldest have gone.
+  scene.excessBytes = () => scene.batches.reduce((sum, count) => sum + count, 0) >= 2 ? 0 : 1;
+  await scene.retention.shrink();
+  assert.deepEqual(await left(), [false, false, true, true, true]);
+
+  scene.nowMs += 10 * MINUTE_MS;
+  scene.excessBytes = () => 1;
+  await scene.retention.shrink();
+  assert.deepEqual(await left(), [false, false, false, false, false]);
+  for (const path of [pinned, kept]) assert.ok(await scene.metadata.findNarinfo(path));
+});
+
 interface SceneOptions {
   readonly busy?: ReadonlySet<ReturnType<typeof narOf>["name"]>;
   /** So many batches find that pins are not settled. */
@@ -113,6 +147,7 @@ class Scene implements AsyncDisposable {
   readonly retention: MetadataRetention;
   nowMs = 0;
   protections = 0;
+  excessBytes = (): number => 0;
 
   constructor({ busy = new Set(), unsettled = 0, failures = 0 }: SceneOptions = {}) {
     const log = createLogger("debug", {
@@ -145,6 +180,7 @@ class Scene implements AsyncDisposable {
       reads: { names: () => busy },
       protect: async () => void this.protections++,
       retentionMs: 180 * DAY_MS,
+      excessBytes: async () => this.excessBytes(),
       nowMs,
       log,
     });

@@ -9,7 +9,7 @@ function told({ limit, diskFree }: { limit: number | null; diskFree: number | nu
     ...{ used_bytes: 30 * MIB, pinned_bytes: 10 * MIB, reserved_bytes: 20 * MIB },
     limit_bytes: limit === null ? null : limit * MIB,
     disk_free_bytes: diskFree === null ? null : diskFree * MIB,
-    ...{ evicted_bytes: 0, evicted_entries: 0 },
+    ...{ evicted_bytes: 0, evicted_entries: 0, database_bytes: 40 * MIB },
   };
   const { text } = spacePart({ size });
   return text.replace(/<[^>]*>/g, " ").replace(/\.0 MiB/g, "").replace(/\s+/g, " ");
@@ -24,6 +24,7 @@ Deno.test("page: the bar of space ends at the limit, or at the end of the disk",
     new RegExp(`end of the disk ${STORED} Free 70`),
   );
   assert.match(told({ limit: null, diskFree: null }), new RegExp(`${STORED} 0 B evicted`));
+  assert.match(told({ limit: null, diskFree: null }), /The database takes 40\./);
 });
 
 Deno.test("page: space that the limit allows and the disk lacks is a share of its own", () => {

@@ -20,7 +20,14 @@ import { checkProperty } from "../../../support/property.ts";
 const HASH = "0".repeat(32) as StorePathHash;
 const URLS = ["https://a.example", "https://b.example"];
 const SIZE = {
-  ...{ used_bytes: 0, reserved_bytes: 0, pinned_bytes: 0, evicted_bytes: 0, evicted_entries: 0 },
+  ...{
+    used_bytes: 0,
+    reserved_bytes: 0,
+    pinned_bytes: 0,
+    database_bytes: 0,
+    evicted_bytes: 0,
+    evicted_entries: 0,
+  },
   ...{ limit_bytes: null, disk_free_bytes: null },
 };
 

@@ -8,7 +8,14 @@ const MINUTE_MS = 60_000;
 const NOON_MS = Date.UTC(2026, 0, 2, 12);
 
 const ROOMY: SizeStats = {
-  ...{ used_bytes: 0, reserved_bytes: 0, pinned_bytes: 0, evicted_bytes: 0, evicted_entries: 0 },
+  ...{
+    used_bytes: 0,
+    reserved_bytes: 0,
+    pinned_bytes: 0,
+    database_bytes: 0,
+    evicted_bytes: 0,
+    evicted_entries: 0,
+  },
   ...{ limit_bytes: null, disk_free_bytes: null },
 };
 
