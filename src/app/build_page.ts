@@ -91,7 +91,14 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = loadedPage();
-  const explainer = new Explainer({ metadata, pins: pinReads, negative, record, log });
+  const explainer = new Explainer({
+    metadata,
+    pins: pinReads,
+    keys: [...trustedKeys, ...parts.writes.uploads.keys],
+    negative,
+    record,
+    log,
+  });
   const names: NameFinder = {
     async findNamed(text, countMax, signal) {
       const stored = await metadata.findNamed(text, countMax, signal);

@@ -1,6 +1,8 @@
 import { fingerprintOf } from "./fingerprint.ts";
 import type { Narinfo } from "./narinfo.ts";
-import type { PublicKey } from "./signature.ts";
+import type { PublicKey, Signature } from "./signature.ts";
+
+export type SignatureCheck = "verified" | "unknown key" | "wrong";
 
 /** The trusted public keys. A signature of any of them suffices, from any upstream. */
 export class TrustedKeys {
@@ -13,6 +15,13 @@ export class TrustedKeys {
   /** True if a signature of the narinfo has the name of a key. */
   hasKeyOf({ signatures }: Pick<Narinfo, "signatures">): boolean {
     return signatures.some(({ keyName }) => this.#keysOfName.has(keyName));
+  }
+
+  /** The result for a signature over this fingerprint. "unknown key": none of its name is here. */
+  check(signature: Signature, fingerprint: string): SignatureCheck {
+    const keys = this.#keysOfName.get(signature.keyName) ?? [];
+    if (keys.length === 0) return "unknown key";
+    return keys.some((key) => key.verify(fingerprint, signature)) ? "verified" : "wrong";
   }
 
   /** The key that verifies one of the narinfo's signatures; `undefined` if none does. */

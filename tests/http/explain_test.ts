@@ -3,9 +3,11 @@ import type { Explanation } from "../../src/cache/explain/explanation.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
+import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { status } from "../support/faults.ts";
+import { rewritten } from "../support/narinfo_faults.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -307,4 +309,29 @@ Deno.test("explain: no store path is 400, and a broken database is said", async 
     assert.match(await searched(cache, query), /The database cannot be read/);
     assert.equal((await cache.get(`/explain?q=${encodeURIComponent(query)}`)).status, 503);
   }
+});
+
+Deno.test("explain: each signature is verified, wrong or of an unknown key", async () => {
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  const known = generateSecretKey("cache.nixos.org-1");
+  const forged = `${known.name}:${new Uint8Array(64).toBase64()}`;
+  const strange = generateSecretKey("strange-1").sign("anything").text;
+  upstream.breakNarinfo(rewritten((text) => `${text}Sig: ${forged}\nSig: ${strange}\n`));
+  const trustedKeys = [parsePublicKey(upstream.publicKey), known.publicKey];
+  await using cache = await TestCache.open({ upstreams: [upstream], trustedKeys });
+  await cache.narinfo(other.storePathHash);
+
+  const told = await explain(cache, other.storePath);
+
+  const [name = ""] = upstream.publicKey.split(":");
+  assert.deepEqual(told.narinfo?.signatures, [
+    { key: name, check: "verified" },
+    { key: "cache.nixos.org-1", check: "wrong" },
+    { key: "strange-1", check: "unknown key" },
+  ]);
+  assert.deepEqual(told.narinfo?.keys, [name]);
+  const reasons = told.reasons.join(" ");
+  assert.ok(reasons.includes(`Its narinfo is signed by ${name}: verified.`), reasons);
+  assert.match(reasons, /It has a signature of an unknown key: strange-1\./);
+  assert.match(reasons, /It has a wrong signature: cache\.nixos\.org-1 did not sign it, though/);
 });

@@ -1,12 +1,22 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
 import type { ColdEntry } from "../../metadata/space_keeper.ts";
+import { fingerprintOf } from "../../nix/fingerprint.ts";
+import type { Narinfo } from "../../nix/narinfo.ts";
+import { parseNarinfo } from "../../nix/narinfo_parse.ts";
+import type { PublicKey } from "../../nix/signature.ts";
+import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { PathRecord, RecordedNar, UpstreamAnswer } from "../nar/path_record.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
-import type { ExplainedAnswer, Explanation, PinReaching } from "./explanation.ts";
+import type {
+  ExplainedAnswer,
+  ExplainedSignature,
+  Explanation,
+  PinReaching,
+} from "./explanation.ts";
 import { reasonsOf } from "./reasons.ts";
 
 /** The entries that eviction takes next, read once for each explanation. */
@@ -15,14 +25,14 @@ const COLDEST_MAX = 1_000;
 /** Further pins that reach a path are counted alone. */
 const PINS_MAX = 100;
 
-const SIGNATURE_REGEXP = /^Sig: ([^:\n]{1,200}):/gm;
-
 export interface ExplainerDeps {
   readonly metadata: Pick<
     MetadataStore,
     "findNarinfo" | "findNar" | "sourcesOf" | "coldest" | "pathTimes"
   >;
   readonly pins: PinsOfPath;
+  /** The keys of upstreams and uploads. */
+  readonly keys: readonly PublicKey[];
   readonly negative: Pick<NegativeCache, "has">;
   readonly record: Pick<PathRecord, "of" | "ofNar">;
   readonly log: Pick<Logger, "debug">;
@@ -46,9 +56,11 @@ export interface ExplainOptions {
 /** Explains why a request for a store path is a hit or a miss. */
 export class Explainer {
   readonly #deps: ExplainerDeps;
+  readonly #keys: TrustedKeys;
 
   constructor(deps: ExplainerDeps) {
     this.#deps = deps;
+    this.#keys = new TrustedKeys(deps.keys);
   }
 
   /** Expensive: the caller lets such calls take turns. */
@@ -73,7 +85,7 @@ export class Explainer {
       verdict: findingOf(row, nar, negative.has(storePathHash)),
       narinfo: row === undefined ? null : {
         trusted: row.trusted,
-        keys: [...row.body.matchAll(SIGNATURE_REGEXP)].map(([, key = ""]) => key),
+        ...this.#signaturesIn(row.body),
         upstreams,
       },
       nar: nar === undefined ? null : {
@@ -92,6 +104,17 @@ export class Explainer {
       eviction_rank: await this.#evictionRank(storePathHash, nar),
     };
     return { ...facts, reasons: reasonsOf(facts) };
+  }
+
+  #signaturesIn(body: string) {
+    const narinfo = parsedNarinfo(body);
+    if (narinfo === undefined) return { keys: [], signatures: [] };
+    const fingerprint = fingerprintOf(narinfo);
+    const signatures = narinfo.signatures.map((one): ExplainedSignature => {
+      return { key: one.keyName, check: this.#keys.check(one, fingerprint) };
+    });
+    const keys = signatures.filter(({ check }) => check === "verified").map(({ key }) => key);
+    return { keys, signatures };
   }
 
   /** `null`: the closures are too large to look at. */
@@ -127,6 +150,15 @@ export class Explainer {
     const coldest = await this.#deps.metadata.coldest(COLDEST_MAX);
     const index = coldest.findIndex((entry: ColdEntry) => entry.storePathHash === storePathHash);
     return index < 0 ? null : index + 1;
+  }
+}
+
+/** `undefined`: an older larder took it. */
+function parsedNarinfo(body: string): Narinfo | undefined {
+  try {
+    return parseNarinfo(body);
+  } catch {
+    return undefined;
   }
 }
 

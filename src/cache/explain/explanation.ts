@@ -1,3 +1,5 @@
+import type { SignatureCheck } from "../../nix/trusted_keys.ts";
+
 /** Why a request for a store path is a hit or a miss, as `/explain` answers. */
 export interface Explanation {
   readonly hash: string;
@@ -9,8 +11,10 @@ export interface Explanation {
   readonly narinfo: {
     /** A trusted key signed it. */
     readonly trusted: boolean;
-    /** Names of all keys that signed it, except larder's own. */
+    /** Names of the keys that larder has verified signatures of, except its own. */
     readonly keys: readonly string[];
+    /** All its signatures, except larder's own. */
+    readonly signatures: readonly ExplainedSignature[];
     /** The upstreams that have its NAR. */
     readonly upstreams: readonly string[];
   } | null;
@@ -38,6 +42,13 @@ export interface Explanation {
   readonly pin_count: number | null;
   /** Place in the order of eviction, from 1; `null` if it is not among the next 1,000. */
   readonly eviction_rank: number | null;
+}
+
+export interface ExplainedSignature {
+  /** The name of its key, as the signature has it. */
+  readonly key: string;
+  /** "wrong": larder knows a key of that name, which did not make the signature. */
+  readonly check: SignatureCheck;
 }
 
 export interface ExplainedUnstored {

@@ -1,4 +1,5 @@
 import { counted, formatBytes } from "../../base/format_units.ts";
+import type { SignatureCheck } from "../../nix/trusted_keys.ts";
 import type { ExplainedAnswer, ExplainedUnstored, Explanation } from "./explanation.ts";
 
 type ExplainedFacts = Omit<Explanation, "reasons">;
@@ -134,8 +135,18 @@ function answerIn(
 
 function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {
   if (narinfo === null) return [];
-  const keys = narinfo.keys.length === 0 ? "no key" : narinfo.keys.join(", ");
-  return [`Its narinfo is signed by ${keys}${narinfo.trusted ? "" : ", none of them trusted"}.`];
+  const { keys, signatures } = narinfo;
+  const of = (check: SignatureCheck) =>
+    signatures.filter((one) => one.check === check).map(({ key }) => key).join(", ");
+  const [unknown, wrong] = [of("unknown key"), of("wrong")];
+  return [
+    `Its narinfo is signed by ${keys.length === 0 ? "no trusted key" : keys.join(", ")}` +
+    `${keys.length === 0 ? "" : ": verified"}.`,
+    ...unknown === "" ? [] : [`It has a signature of an unknown key: ${unknown}.`],
+    ...wrong === ""
+      ? []
+      : [`It has a wrong signature: ${wrong} did not sign it, though the signature says so.`],
+  ];
 }
 
 function evictionReasons(
