@@ -1,4 +1,4 @@
-import { Failure, messageOf, reasonOf } from "../../base/failure.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import { ClosedLog } from "../server/closed_log.ts";
@@ -6,14 +6,13 @@ import type { HttpServer } from "../server/http_server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
+import { PemFiles, type PemPaths, type Pems } from "./pem_files.ts";
 import { RelayedListener } from "./relayed_listener.ts";
 import type { Place } from "./relay_messages.ts";
 import { WorkerRelay, type WorkerRelayDeps } from "./worker_relay.ts";
 
-/** Paths of PEM files. */
-export interface TlsFiles {
-  readonly certPath: string;
-  readonly keyPath: string;
+/** The files of a certificate and its key. */
+export interface TlsFiles extends PemPaths {
   /** Called with each certificate that comes into use, as PEM. */
   readonly certificateUsed?: (pem: string) => void;
 }
@@ -26,6 +25,8 @@ export interface TlsListenerDeps {
   readonly nowMs: () => number;
   /** Time between two checks of the files. Default: 5 seconds. */
   readonly checkEveryMs?: number;
+  /** Time limit for reading the files. Default: 5 seconds. */
+  readonly readMaxMs?: number;
   /** The relay in front. */
   readonly relay?: Pick<WorkerRelayDeps, "limits" | "proxyRanges">;
 }
@@ -34,11 +35,6 @@ const CHECK_EVERY_MS = 5_000;
 
 /** Time for clients in a replaced listener's queue. */
 const HAND_OVER_MS = 200;
-
-interface Pair {
-  readonly cert: string;
-  readonly key: string;
-}
 
 /**
  * Accepts HTTPS connections with the certificate in the files. A local listener speaks TLS behind a
@@ -52,18 +48,22 @@ export class TlsListener implements Disposable {
   readonly #checking: Timer;
   readonly #closing = new DisposableStack();
   #listener: RelayedListener;
-  #used: Pair;
+  #used: Pems;
+  readonly #pems: PemFiles;
+  #isChecking = false;
+  #isClosed = false;
   readonly #outage;
   /**
    * The pair at the last check. It uses only an unchanged pair: a changed one may be half written.
    */
-  #seen: Pair | undefined;
+  #seen: Pems | undefined;
 
   private constructor(deps: TlsListenerDeps, parts: ListenerParts) {
     this.#deps = deps;
     this.#outage = new OutageLog(deps.log, OUTAGES.certificate);
     this.#closed = parts.closed;
     this.#used = parts.pair;
+    this.#pems = parts.pems;
     this.#relay = parts.relay;
     this.#listener = this.#serve(parts.listener);
     deps.files.certificateUsed?.(parts.pair.cert);
@@ -73,7 +73,8 @@ export class TlsListener implements Disposable {
   /** Throws a Failure for unusable files, and Deno's error for the address. */
   static async open(deps: TlsListenerDeps): Promise<TlsListener> {
     const { place, files, server, log, nowMs, relay: relaySettings, checkEveryMs } = deps;
-    const pair = readPair(files);
+    const pems = new PemFiles(files, deps.readMaxMs);
+    const pair = await pems.read();
     const listener = listenWith(pair, files);
     try {
       const closed = new ClosedLog(log, nowMs);
@@ -87,7 +88,7 @@ export class TlsListener implements Disposable {
         ...relaySettings,
         sweepEveryMs: checkEveryMs,
       });
-      return new TlsListener(deps, { pair, listener, relay, closed });
+      return new TlsListener(deps, { pems, pair, listener, relay, closed });
     } catch (error) {
       listener.close();
       throw error;
@@ -101,11 +102,13 @@ export class TlsListener implements Disposable {
 
   /** Stops accepting; resolves when all connections have ended. */
   async ended(): Promise<void> {
+    this.#isClosed = true;
     this.#checking.cancel();
     await this.#relay.ended();
   }
 
   [Symbol.dispose](): void {
+    this.#isClosed = true;
     this.#checking.cancel();
     this.#relay[Symbol.dispose]();
     this.#closing.dispose();
@@ -115,14 +118,17 @@ export class TlsListener implements Disposable {
   #tick(): void {
     this.#closed.flush();
     this.#listener.closeUnmatched();
-    this.#replaceChanged();
+    void this.#replaceChanged();
   }
 
   /** Takes a pair of files that has changed. */
-  #replaceChanged(): void {
+  async #replaceChanged(): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
     const { files, log } = this.#deps;
     try {
-      const pair = readPair(files);
+      const pair = await this.#pems.read();
+      if (this.#isClosed) return;
       const isStill = isSame(pair, this.#seen);
       this.#seen = pair;
       if (!isStill) return;
@@ -139,6 +145,8 @@ export class TlsListener implements Disposable {
         { path: files.certPath, error: messageOf(error) },
         messageOf(error),
       );
+    } finally {
+      this.#isChecking = false;
     }
   }
 
@@ -148,7 +156,7 @@ export class TlsListener implements Disposable {
     return listener;
   }
 
-  #replace(pair: Pair): void {
+  #replace(pair: Pems): void {
     const listener = listenWith(pair, this.#deps.files);
     const before = this.#listener;
     this.#listener = this.#serve(listener);
@@ -162,30 +170,15 @@ export class TlsListener implements Disposable {
 }
 
 interface ListenerParts {
-  readonly pair: Pair;
+  readonly pems: PemFiles;
+  readonly pair: Pems;
   readonly listener: Deno.TlsListener;
   readonly relay: WorkerRelay;
   readonly closed: ClosedLog;
 }
 
-function readPair({ certPath, keyPath }: TlsFiles): Pair {
-  return {
-    cert: readPem("--server-tls-cert", certPath, "a certificate"),
-    key: readPem("--server-tls-key", keyPath, "its private key"),
-  };
-}
-
-function readPem(option: string, path: string, content: string): string {
-  try {
-    return Deno.readTextFileSync(path);
-  } catch (error) {
-    const expected = `expected a PEM file with ${content}`;
-    throw new Failure("broken", `Cannot use ${option} ${path}: ${reasonOf(error)}; ${expected}`);
-  }
-}
-
 /** A listener on any port of the loopback address. */
-function listenWith(pair: Pair, { certPath, keyPath }: TlsFiles): Deno.TlsListener {
+function listenWith(pair: Pems, { certPath, keyPath }: TlsFiles): Deno.TlsListener {
   try {
     // The server speaks no HTTP/2.
     return Deno.listenTls({
@@ -205,6 +198,6 @@ function placeOf({ addr }: Deno.TlsListener): Place {
   return { hostname, port };
 }
 
-function isSame(one: Pair, other: Pair | undefined): boolean {
+function isSame(one: Pems, other: Pems | undefined): boolean {
   return one.cert === other?.cert && one.key === other.key;
 }

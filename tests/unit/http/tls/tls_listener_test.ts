@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { TlsListener } from "../../../../src/http/tls/tls_listener.ts";
+import { TlsListener, type TlsListenerDeps } from "../../../../src/http/tls/tls_listener.ts";
 import { Answer } from "../../../../src/http/message/answer.ts";
 import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
 import { RELAY_LIMITS, type RelayLimits } from "../../../../src/http/tls/relay.ts";
@@ -8,7 +8,7 @@ import {
   type HttpServerDeps,
   type HttpServerLimits,
 } from "../../../../src/http/server/http_server.ts";
-import { clock } from "../../../../src/runtime/current.ts";
+import { clock, files, playRuntime } from "../../../../src/runtime/current.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { writeAll } from "../../../support/steady_port.ts";
@@ -225,6 +225,51 @@ tlsTest("a pair that is broken at the start is a plain sentence", async () => {
   });
 });
 
+tlsTest("a path that becomes a FIFO is named, and every connection goes on", async () => {
+  await using scene = await Scene.open();
+  Deno.removeSync(scene.files.certPath);
+  assert.ok(new Deno.Command("mkfifo", { args: [scene.files.certPath] }).outputSync().success);
+  await eventually("it is named", () => scene.says("certificate replacement failed"));
+  using connection = await scene.connect(scene.first);
+  assert.ok(await isAnswered(connection));
+
+  Deno.removeSync(scene.files.certPath);
+  scene.put(scene.second);
+  await eventually("it is replaced", () => scene.says("certificate replaced"));
+});
+
+tlsTest("a file system that hangs stops no connection, and one read waits for it", async () => {
+  await using scene = await Scene.open();
+  const hanging = Promise.withResolvers<void>();
+  let reads = 0;
+  const hung = {
+    ...files,
+    stat: async (path: string) => {
+      reads++;
+      await hanging.promise;
+      return await Deno.stat(path);
+    },
+  };
+  const played = playRuntime({ files: hung });
+  try {
+    await eventually("it is named", () => scene.says("certificate replacement failed"));
+    for (let count = 0; count < 3; count++) {
+      using connection = await scene.connect(scene.first);
+      assert.ok(await isAnswered(connection));
+    }
+    assert.equal(reads, 1);
+    await assert.rejects(
+      TlsListener.open({ ...scene.deps, readMaxMs: 10 }),
+      /Cannot read \S+cert\.pem and \S+key\.pem: the file system did not answer within 1 second/,
+    );
+  } finally {
+    played[Symbol.dispose]();
+    hanging.resolve();
+  }
+  scene.put(scene.second);
+  await eventually("it is replaced", () => scene.says("certificate replaced"));
+});
+
 /** More than lies between two ends of a connection. */
 const LARGE = new Uint8Array(50_000_000);
 
@@ -271,16 +316,21 @@ class Scene implements AsyncDisposable {
   ): Promise<Scene> {
     const scene = new Scene(options);
     scene.put(scene.first);
-    scene.#listener = await TlsListener.open({
+    const relay = { limits: { ...RELAY_LIMITS, ...limits } };
+    scene.#listener = await TlsListener.open({ ...scene.deps, relay });
+    return scene;
+  }
+
+  get deps(): TlsListenerDeps {
+    return {
       place: PLACE,
-      files: { ...scene.files, certificateUsed: (pem) => void scene.used.push(pem) },
-      server: scene.#server,
-      log: createLogger("info", { write: (line) => void scene.#said.push(JSON.parse(line).msg) }),
+      files: { ...this.files, certificateUsed: (pem) => void this.used.push(pem) },
+      server: this.#server,
+      log: createLogger("info", { write: (line) => void this.#said.push(JSON.parse(line).msg) }),
       nowMs: Date.now,
       checkEveryMs: 20,
-      relay: { limits: { ...RELAY_LIMITS, ...limits } },
-    });
-    return scene;
+      readMaxMs: 1_000,
+    };
   }
 
   get listener(): TlsListener {
