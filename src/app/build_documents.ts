@@ -20,6 +20,7 @@ export interface DocumentUsers {
   readonly client: HttpClient;
   readonly pool: DocumentPoolDeps["pool"];
   readonly observe: DocumentPoolDeps["observe"];
+  readonly waited: DocumentPoolDeps["waited"];
   readonly negative: NegativeCache<DocumentPath>;
   readonly touches: Touches;
   readonly loops: Pick<Loops, "isPassedOn">;
@@ -27,7 +28,7 @@ export interface DocumentUsers {
 
 /** Wires the cache of listings, logs, realisations and debuginfo. */
 export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
-  const { client, pool, observe, negative, touches, loops } = users;
+  const { client, pool, observe, waited, negative, touches, loops } = users;
   const { metadata, space } = parts.stores;
   const { log, tracer } = parts.telemetry;
   const sources = new Map(parts.upstream.settings.map((settings) => {
@@ -37,7 +38,7 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
     return [settings.url, queuedDocumentSource(traced, { limitMs, log })];
   }));
   const fetching = {
-    pool: new DocumentPool({ sources, pool, observe }),
+    pool: new DocumentPool({ sources, pool, observe, waited }),
     metadata,
     allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
     totalBytesMax: documentBytesMax(space.limitBytes),

@@ -16,6 +16,7 @@ import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { queuedNarinfoSource } from "../upstream/queued_sources.ts";
 import { tracedNarinfoSource, tracedNarSource } from "../upstream/traced_sources.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
+import type { RivalWait } from "../upstream/usual_time.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 import { WorkerNarinfos } from "./workers/worker_narinfos.ts";
@@ -40,6 +41,8 @@ export function buildUpstreams(
   );
   const upstreamLog = createUpstreamLog({ log, lastAnswers, nowMs: parts.nowMs });
   const roots = new EmptyRoots(log);
+  const waited = (upstream: string, wait: RivalWait) =>
+    upstreamLog.waited(upstream, wait.ms, lastAnswers.waited(upstream, wait));
   // Before the pool: its requests end before the Worker does.
   const fetcherOf = narinfoFetchers(parts, client, resources);
   const pool = resources.use(
@@ -77,6 +80,10 @@ export function buildUpstreams(
         const reason = reading.kind === "failed" ? reading.differs : undefined;
         if (reason !== undefined) metrics.count("verification_failures_total", { reason });
       },
+      waited(upstream, storePathHash, wait) {
+        waited(upstream, wait);
+        if (wait.ms > 0 || wait.isLate) paths.waited(storePathHash, upstream, wait);
+      },
       observeNar(upstream, reading) {
         upstreamLog.reading(upstream, reading);
         lastAnswers.noteNar(upstream, reading);
@@ -98,7 +105,7 @@ export function buildUpstreams(
     }),
   );
   const observe = upstreamLog.reading;
-  return { pool, narClients, lastAnswers, client, observe };
+  return { pool, narClients, lastAnswers, client, observe, waited };
 }
 
 /** Fetchers that share one Worker. */

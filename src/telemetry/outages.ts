@@ -54,6 +54,15 @@ export const OUTAGES = {
     kind: UPSTREAM_DOWN,
     isPerUpstream: true,
   }),
+  upstreamSlow: outage({
+    level: "warn",
+    begins: {
+      "upstream is slow: clients wait for it":
+        "lower its priority, with a higher ?priority=N behind its --cache-upstream-url, or remove it",
+    },
+    over: "upstream is quick enough again",
+    isPerUpstream: true,
+  }),
   upstreamQueue: outage({
     level: "warn",
     begins: {

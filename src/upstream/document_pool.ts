@@ -1,17 +1,24 @@
 import { messageOf } from "../base/failure.ts";
+import { clock } from "../runtime/current.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { DocumentAnswer, DocumentBody, QueuedDocumentSource } from "./document_source.ts";
 import { noAnswerReasonOf, type UpstreamReading } from "./upstream.ts";
 import type { AskOptions, UpstreamPool } from "./upstream_pool.ts";
 import type { QueueTimeout } from "./upstream_queue.ts";
+import type { RivalWait } from "./usual_time.ts";
 
 export interface DocumentPoolDeps {
   /** Sources of documents by the upstream's URL. */
   readonly sources: ReadonlyMap<string, QueuedDocumentSource>;
   /** Knows their health and the order of preference. */
-  readonly pool: Pick<UpstreamPool, "order" | "isDown" | "note" | "probeIfDown">;
+  readonly pool: Pick<
+    UpstreamPool,
+    "order" | "isDown" | "note" | "probeIfDown" | "documentPatienceMs" | "noteDocumentTime"
+  >;
   /** Called with every answer, for the log. */
   readonly observe: (upstream: string, reading: UpstreamReading, requestId: string) => void;
+  /** Called with the sender and each better upstream, and how long a client waited for it. */
+  readonly waited: (upstream: string, wait: RivalWait) => void;
 }
 
 /** A document in flight. Dispose of it when it is read, or not needed. */
@@ -30,6 +37,8 @@ interface DocumentRequest {
   readonly upstream: string;
   readonly abort: AbortController;
   readonly answer: Promise<DocumentAnswer | QueueTimeout>;
+  /** Resolves to the time when it has the document; never, where it has not. */
+  readonly foundAtMs: Promise<number>;
 }
 
 /** Requests documents of all upstreams that are up, side by side. */
@@ -59,7 +68,13 @@ export class DocumentPool {
         answer.then((late) => late.kind === "found" && late.body.cancel());
         continue;
       }
-      const reading = await answer;
+      const others = requests.filter((other) => other.answer !== answer);
+      const reading = await this.#awaited({ upstream, answer }, others);
+      if (reading === undefined) {
+        abort.abort();
+        answer.then((late) => late.kind === "found" && late.body.cancel());
+        continue;
+      }
       if (reading.kind === "queue-timeout") {
         failed = true;
         continue;
@@ -78,6 +93,29 @@ export class DocumentPool {
     return { kind: failed ? "unknown" : "absent" };
   }
 
+  /** `undefined`: another upstream has the document, and this one had its time since then. */
+  async #awaited(
+    { upstream, answer }: Pick<DocumentRequest, "upstream" | "answer">,
+    others: readonly DocumentRequest[],
+  ): Promise<DocumentAnswer | QueueTimeout | undefined> {
+    const { pool, waited } = this.#deps;
+    using limits = new DisposableStack();
+    const late = Promise.withResolvers<undefined>();
+    let sinceMs: number | undefined;
+    let isOver = false;
+    void Promise.race(others.map(({ foundAtMs }) => foundAtMs)).then((atMs) => {
+      if (isOver) return;
+      sinceMs = atMs;
+      const leftMs = pool.documentPatienceMs(upstream) - (clock.nowMs() - atMs);
+      limits.use(clock.countdown(Math.max(0, leftMs), () => late.resolve(undefined)));
+    });
+    const reading = await Promise.race([answer, late.promise]);
+    isOver = true;
+    const ms = Math.round(clock.nowMs() - (sinceMs ?? clock.nowMs()));
+    waited(upstream, { ms, isLate: reading === undefined });
+    return reading;
+  }
+
   #ask(source: QueuedDocumentSource | undefined, path: DocumentPath): readonly DocumentRequest[] {
     if (source === undefined) return [];
     const abort = new AbortController();
@@ -85,6 +123,16 @@ export class DocumentPool {
       .catch((error): DocumentAnswer => (
         { kind: "failed", reason: "garbage", detail: messageOf(error) }
       ));
-    return [{ upstream: source.url, abort, answer }];
+    const askedAtMs = clock.nowMs();
+    const found = Promise.withResolvers<number>();
+    answer.then((reading) => {
+      if (reading.kind === "queue-timeout" || abort.signal.aborted) return;
+      const nowMs = clock.nowMs();
+      if (noAnswerReasonOf(reading) === undefined) {
+        this.#deps.pool.noteDocumentTime(source.url, nowMs - askedAtMs);
+      }
+      if (reading.kind === "found") found.resolve(nowMs);
+    });
+    return [{ upstream: source.url, abort, answer, foundAtMs: found.promise }];
   }
 }

@@ -1,5 +1,10 @@
 import { failureOf, hintFor } from "./failure_hints.ts";
+import type { RivalWait } from "./usual_time.ts";
 import type { NarinfoReading, UpstreamFailure, UpstreamReading } from "./upstream.ts";
+
+/** The newest waits that decide whether an upstream is slow, and the late ones among them. */
+const WAITS_MAX = 16;
+const LATE_WAITS_MAX = 3;
 
 /** Requests whose latency is remembered, for each upstream. */
 const LATENCIES_MAX = 60;
@@ -28,6 +33,16 @@ export interface UpstreamAnswers {
   readonly counts: Readonly<Record<"found" | "absent" | "failed", number>>;
   /** Latencies of the newest requests, the oldest first. */
   readonly latenciesMs: readonly number[];
+  readonly waits: UpstreamWaits;
+}
+
+/** The waits of clients for an upstream of better priority, while another had the answer. */
+export interface UpstreamWaits {
+  readonly count: number;
+  /** Those in vain. */
+  readonly late: number;
+  readonly totalMs: number;
+  readonly longestMs: number;
 }
 
 /** Written for each answer, so in place. */
@@ -37,6 +52,9 @@ interface Noted extends UpstreamAnswers {
   lastError: LastError | undefined;
   readonly counts: Record<"found" | "absent" | "failed", number>;
   readonly latenciesMs: number[];
+  waits: UpstreamWaits;
+  /** The newest waits: true for those in vain. */
+  readonly newestWaits: boolean[];
 }
 
 type FailedAnswer = ReturnType<typeof failureOf>;
@@ -82,6 +100,24 @@ export class LastAnswers {
     latenciesMs.push(ms);
   }
 
+  /** Notes a wait for the upstream, if any. True while too many are in vain: it is slow. */
+  waited(upstream: string, { ms, isLate }: RivalWait): boolean {
+    const noted = this.#of(upstream);
+    const isWait = ms > 0 || isLate;
+    // Nearly always: it has answered in time, as ever.
+    if (!isWait && noted.waits.late === 0) return false;
+    const { count, late, totalMs, longestMs } = noted.waits;
+    noted.waits = {
+      count: count + Number(isWait),
+      late: late + Number(isLate),
+      totalMs: totalMs + ms,
+      longestMs: Math.max(longestMs, ms),
+    };
+    if (noted.newestWaits.length >= WAITS_MAX) noted.newestWaits.shift();
+    noted.newestWaits.push(isLate);
+    return noted.newestWaits.filter((wasLate) => wasLate).length >= LATE_WAITS_MAX;
+  }
+
   /** Present answers of an upstream; later ones change the result. */
   of(upstream: string): UpstreamAnswers {
     return this.#of(upstream);
@@ -113,7 +149,8 @@ export class LastAnswers {
     if (known !== undefined) return known;
     const counts = { found: 0, absent: 0, failed: 0 };
     const lasts = { last: undefined, lastNar: undefined, lastError: undefined };
-    const noted: Noted = { ...lasts, counts, latenciesMs: [] };
+    const waits = { count: 0, late: 0, totalMs: 0, longestMs: 0 };
+    const noted: Noted = { ...lasts, counts, latenciesMs: [], waits, newestWaits: [] };
     this.#answers.set(upstream, noted);
     return noted;
   }

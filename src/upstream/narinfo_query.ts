@@ -11,6 +11,7 @@ import {
   type RequestRank,
 } from "./upstream.ts";
 import type { UpstreamWait } from "./upstream_health.ts";
+import { PATIENCE_MAX_MS, type RivalWait } from "./usual_time.ts";
 
 /**
  * The wait for an upstream without an answer or a connection. A standstill of this thread counts
@@ -44,6 +45,9 @@ interface Candidate {
   /** How long it was worth waiting for as the query began; "full" once a connection stands. */
   wait: UpstreamWait;
   reading: QueuedReading | undefined;
+  answeredAtMs: number | undefined;
+  /** True once another upstream has found the path, and this one had its time since then. */
+  isLate: boolean;
 }
 
 type Ranked = Pick<Candidate, "order" | "upstream">;
@@ -54,6 +58,14 @@ export interface NarinfoQueryOptions {
   readonly mayGoOn: boolean;
   /** Called with every answer. */
   readonly observe: (upstream: string, reading: NarinfoReading) => void;
+  /** Called with the sender and each better upstream, and how long a client waited for it. */
+  readonly waited: (upstream: string, wait: RivalWait) => void;
+}
+
+/** The wait for better upstreams, from the first offer on. */
+interface RivalWatch extends Disposable {
+  readonly rivals: readonly Candidate[];
+  readonly sinceMs: number;
 }
 
 /** The requests for one narinfo to several upstreams, side by side. */
@@ -65,10 +77,13 @@ export class NarinfoQuery implements Disposable {
   readonly #answer = Promise.withResolvers<PoolAnswer>();
   #later: PromiseWithResolvers<PoolAnswer> | undefined;
   #phase: "waiting" | "overdue" | "answered" = "waiting";
+  #watch: RivalWatch | undefined;
+  #isPatienceOver = false;
 
   constructor(upstreams: readonly PooledUpstream[], options: NarinfoQueryOptions) {
+    const unanswered = { reading: undefined, answeredAtMs: undefined, isLate: false };
     this.#candidates = upstreams.map((upstream, order) => (
-      { order, upstream, wait: upstream.waitOf("narinfo"), reading: undefined }
+      { order, upstream, wait: upstream.waitOf("narinfo"), ...unanswered }
     ));
     this.#options = options;
   }
@@ -96,6 +111,7 @@ export class NarinfoQuery implements Disposable {
   /** Ends the requests in flight. */
   [Symbol.dispose](): void {
     this.#abort.abort();
+    this.#watch?.[Symbol.dispose]();
     this.#answer.resolve({ kind: "unknown" });
     this.#later?.resolve({ kind: "unknown" });
     this.#ended.resolve();
@@ -105,13 +121,18 @@ export class NarinfoQuery implements Disposable {
     const { signal } = this.#abort;
     const { source } = candidate.upstream;
     const { rank } = this.#options;
+    const askedAtMs = clock.nowMs();
     const reading = await source.narinfo(storePathHash, signal, rank).catch(unexpected);
     // An answer to a request that larder ended says nothing about the upstream.
     if (signal.aborted) return;
     candidate.reading = reading;
+    candidate.answeredAtMs = clock.nowMs();
     if (reading.kind !== "queue-timeout") {
       this.#options.observe(source.url, reading);
       const reason = noAnswerReasonOf(reading);
+      if (reason === undefined) {
+        candidate.upstream.usual.narinfo.note(candidate.answeredAtMs - askedAtMs);
+      }
       // Many of them at a time would make an upstream down that has failed no client.
       if (rank === "client" || reason === undefined) candidate.upstream.note("narinfo", reason);
     }
@@ -130,10 +151,12 @@ export class NarinfoQuery implements Disposable {
     if (this.#abort.signal.aborted) return;
     const phase = this.#phase;
     const isComplete = this.#candidates.every(({ reading }) => reading !== undefined);
-    const answer = decide(this.#candidates, phase === "overdue");
-    if (answer === undefined) return;
+    const isPatienceOver = this.#isPatienceOver;
+    const answer = decide(this.#candidates, { isOverdue: phase === "overdue", isPatienceOver });
+    if (answer === undefined) return this.#limitPatience();
     this.#phase = "answered";
-    switch (phase) {
+    const isOutrun = phase !== "answered" && this.#endPatience(answer);
+    switch (isOutrun && phase === "waiting" ? "overdue" : phase) {
       case "waiting":
         return this.#end(answer);
       case "overdue":
@@ -145,6 +168,50 @@ export class NarinfoQuery implements Disposable {
         this.#later?.resolve(answer);
         if (isComplete) this.#end(answer);
     }
+  }
+
+  /** From the first offer on, each better upstream is waited for a little. */
+  #limitPatience(): void {
+    const offered = this.#candidates.filter(({ reading }) => reading?.kind === "found");
+    const [best] = offered.sort(preference);
+    if (best === undefined || this.#watch !== undefined) return;
+    const rivals = this.#candidates.filter((candidate) =>
+      candidate.reading === undefined && mayBeat(candidate, best)
+    );
+    const limits = new DisposableStack();
+    const limit = (ms: number, due: () => void) =>
+      limits.use(clock.countdown(ms, () => {
+        due();
+        this.#answerIfDecided();
+      }));
+    for (const rival of rivals) {
+      const { patienceMs } = rival.upstream.usual.narinfo;
+      if (patienceMs < PATIENCE_MAX_MS) limit(patienceMs, () => rival.isLate = true);
+    }
+    limit(PATIENCE_MAX_MS, () => this.#isPatienceOver = true);
+    const sinceMs = clock.nowMs();
+    this.#watch = { rivals, sinceMs, [Symbol.dispose]: () => limits.dispose() };
+  }
+
+  /** Says once who was waited for. True where one of them has not answered. */
+  #endPatience(answer: PoolAnswer): boolean {
+    const rivals = this.#watch?.rivals ?? [];
+    const sinceMs = this.#watch?.sinceMs ?? 0;
+    this.#watch?.[Symbol.dispose]();
+    this.#watch = undefined;
+    const { rank, waited } = this.#options;
+    if (answer.kind !== "found" || this.#candidates.length === 1) return false;
+    const best = this.#candidates.find(({ upstream }) =>
+      upstream.source.url === answer.best.upstream
+    );
+    for (const candidate of rank === "client" ? this.#candidates : []) {
+      const { upstream, reading, answeredAtMs = clock.nowMs() } = candidate;
+      const isRival = rivals.includes(candidate);
+      if (!isRival && best !== undefined && preference(candidate, best) > 0) continue;
+      const ms = isRival ? Math.round(answeredAtMs - sinceMs) : 0;
+      waited(upstream.source.url, { ms, isLate: reading === undefined });
+    }
+    return rivals.some(({ reading }) => reading === undefined);
   }
 
   #end(answer: PoolAnswer): void {
@@ -161,9 +228,13 @@ function unexpected(error: unknown): NarinfoReading {
 
 /**
  * `undefined` while an answer to come could still change the outcome. An overdue query waits for
- * upstreams that answered before. While there is no offer, it waits for connected ones, too.
+ * upstreams that answered before. While there is no offer, it waits for connected ones, too. With
+ * an offer, it waits for no late upstream, and for no priority.
  */
-function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswer | undefined {
+function decide(
+  candidates: readonly Candidate[],
+  { isOverdue, isPatienceOver }: { readonly isOverdue: boolean; readonly isPatienceOver: boolean },
+): PoolAnswer | undefined {
   const offers = candidates.flatMap((candidate) => {
     const { upstream, reading } = candidate;
     if (reading?.kind !== "found") return [];
@@ -171,7 +242,8 @@ function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswe
     return [{ candidate, offer: { upstream: upstream.source.url, ...offered } }];
   });
   const open = candidates.filter(({ reading }) => reading === undefined);
-  const waiting = open.filter(({ wait, upstream }) =>
+  const hasTime = ({ isLate }: Candidate) => offers.length === 0 || !(isLate || isPatienceOver);
+  const waiting = open.filter(hasTime).filter(({ wait, upstream }) =>
     !isOverdue || upstream.waitOf("narinfo") === "full" ||
     wait === "full" && offers.length === 0
   );
@@ -185,7 +257,8 @@ function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswe
   }
   if (offers.length + waiting.length > 1) {
     const rivals = [...offers.map(({ candidate }) => candidate), ...waiting];
-    if (rivals.some(({ upstream }) => upstream.priority === undefined)) return undefined;
+    const isUnranked = rivals.some(({ upstream }) => upstream.priority === undefined);
+    if (isUnranked && !isPatienceOver) return undefined;
     offers.sort((a, b) => preference(a.candidate, b.candidate));
   }
   const [best, ...others] = offers;
@@ -193,6 +266,12 @@ function decide(candidates: readonly Candidate[], isOverdue: boolean): PoolAnswe
     return undefined;
   }
   return { kind: "found", best: best.offer, others: others.map(({ offer }) => offer) };
+}
+
+/** True where its offer would win; also while a priority is unknown. */
+function mayBeat(candidate: Candidate, best: Candidate): boolean {
+  const isRanked = [candidate, best].every(({ upstream }) => upstream.priority !== undefined);
+  return !isRanked || preference(candidate, best) < 0;
 }
 
 /** Negative where `a` is preferred to `b`. */

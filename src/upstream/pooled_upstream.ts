@@ -15,6 +15,7 @@ import {
   type UpstreamWait,
   waitOf,
 } from "./upstream_health.ts";
+import { UsualTime } from "./usual_time.ts";
 
 /** The priority that Nix assumes for a cache that names none. */
 const DEFAULT_PRIORITY = 50;
@@ -41,6 +42,8 @@ export interface HealthWatch {
  */
 export class PooledUpstream implements Disposable {
   readonly source: QueuedNarinfoSource;
+  /** How long its answers take. */
+  readonly usual = { narinfo: new UsualTime(), document: new UsualTime() };
   readonly #monitors: Readonly<Record<RequestKind, HealthMonitor>>;
   readonly #ended = new AbortController();
   #priority: number | undefined;

@@ -26,6 +26,8 @@ export interface UpstreamLog {
    * request for the priority failed just now.
    */
   noted(upstream: string, isUp: boolean, error: unknown): void;
+  /** A client has waited for a better upstream. Logs once that it is slow, and once that it is not. */
+  waited(upstream: string, ms: number, isSlow: boolean): void;
   /** Logs that an upstream went down, for the kind of requests, or is up again. */
   changed(upstream: string, isDown: boolean, kind: RequestKind): void;
 }
@@ -40,6 +42,7 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
   const outagesOfOne = () => ({
     failed: new OutageLog(log, OUTAGES.upstreamFailed),
     down: new OutageLog(log, OUTAGES.upstreamDown),
+    slow: new OutageLog(log, OUTAGES.upstreamSlow),
     isPresent: false,
   });
   const outagesOf = (upstream: string) => {
@@ -88,6 +91,12 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
         one.failed.failed(message, { upstream, ...facts });
       }
       one.isPresent = !isOver;
+    },
+
+    waited(upstream, waited_ms, isSlow) {
+      const { slow } = outagesOf(upstream);
+      if (!isSlow) return slow.worked({ upstream });
+      slow.failed("upstream is slow: clients wait for it", { upstream, waited_ms });
     },
 
     changed(upstream, isDown, kind) {

@@ -11,6 +11,7 @@ import {
   type UpstreamReading,
 } from "./upstream.ts";
 import type { UpstreamWait } from "./upstream_health.ts";
+import type { RivalWait } from "./usual_time.ts";
 
 /** An upstream's state, for people. */
 export interface UpstreamStatus {
@@ -46,6 +47,8 @@ export interface UpstreamPoolDeps {
     reading: NarinfoReading,
     request: PoolRequest,
   ) => void;
+  /** Called with the sender and each better upstream, and how long a client waited for it. */
+  readonly waited: (upstream: string, storePathHash: StorePathHash, wait: RivalWait) => void;
   /** Called with the result of each NAR request. */
   readonly observeNar: (upstream: string, reading: UpstreamReading) => void;
   /** Called with each upstream that a client's request leaves out because it is down. */
@@ -210,6 +213,16 @@ export class UpstreamPool implements Disposable {
     return this.#find(url)?.waitOf("nar") ?? "none";
   }
 
+  /** How long a document of a better upstream is waited for once another one has it. */
+  documentPatienceMs(url: string): number {
+    return this.#find(url)?.usual.document.patienceMs ?? 0;
+  }
+
+  /** Notes how long an answer to a document request took. */
+  noteDocumentTime(url: string, tookMs: number): void {
+    this.#find(url)?.usual.document.note(tookMs);
+  }
+
   /** Notes an exchange that the pool did not see: its answer, or why none came. */
   note(url: string, kind: RequestKind, reason: NoAnswerReason | undefined): void {
     this.#find(url)?.note(kind, reason);
@@ -250,6 +263,7 @@ export class UpstreamPool implements Disposable {
       rank: request.rank,
       mayGoOn: this.#queries.size < LATE_QUERIES_MAX,
       observe: (upstream, reading) => this.#deps.observe(upstream, reading, request),
+      waited: (upstream, wait) => this.#deps.waited(upstream, storePathHash, wait),
     });
     this.#queries.add(query);
     query.ended.then(() => this.#queries.delete(query));

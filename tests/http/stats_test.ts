@@ -41,8 +41,17 @@ Deno.test("stats: hits, misses and saved bytes are those of the responses", asyn
   assert.deepEqual(before.traffic, { served_bytes: 0, upstream_bytes: 0, saved_bytes: 0 });
   const nothing = { last_answer: null, last_nar_answer: null, last_error: null, latencies_ms: [] };
   const answers = { found: 0, absent: 0, failed: 0 };
+  const waits = { count: 0, late: 0, total_ms: 0, longest_ms: 0 };
   assert.deepEqual(before.upstreams, [
-    { url: upstream.url, is_up: true, sends_nars: true, priority: null, ...nothing, answers },
+    {
+      url: upstream.url,
+      is_up: true,
+      sends_nars: true,
+      priority: null,
+      ...nothing,
+      answers,
+      waits,
+    },
   ]);
 
   const path = await cache.narPath(HASH);

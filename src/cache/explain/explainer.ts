@@ -185,8 +185,9 @@ function unstored({ unstored, failures }: RecordedNar) {
   };
 }
 
-function explainedAnswer({ upstream, result, status, atMs }: UpstreamAnswer): ExplainedAnswer {
-  return { upstream, result, status: status ?? null, at: instant(atMs) };
+function explainedAnswer(answer: UpstreamAnswer): ExplainedAnswer {
+  const { upstream, result, status = null, waitedMs: waited_ms = null, atMs } = answer;
+  return { upstream, result, status, waited_ms, at: instant(atMs) };
 }
 
 function findingOf(

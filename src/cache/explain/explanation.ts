@@ -67,6 +67,8 @@ export interface ExplainedAnswer {
   readonly result: string;
   /** HTTP status of a response that is an error. */
   readonly status: number | null;
+  /** A client waited so long for it, because of its priority; `null`: for none, or not at all. */
+  readonly waited_ms: number | null;
   readonly at: string;
 }
 

@@ -17,6 +17,7 @@ const RESULTS: Readonly<Record<string, string>> = {
   found: "had its narinfo",
   absent: "did not have it",
   down: "got no request: it was down",
+  late: "had not answered",
   timeout: "did not answer in time",
   unreachable: "could not be reached",
   status: "answered with an error",
@@ -124,13 +125,16 @@ function answerReasons({ answers, verdict }: ExplainedFacts): readonly string[] 
 }
 
 function answerIn(
-  { upstream, result, status, at }: ExplainedAnswer,
+  { upstream, result, status, waited_ms, at }: ExplainedAnswer,
   texts: typeof RESULTS = {},
 ): string {
   const said = result === "status" && status !== null
     ? `answered with HTTP status ${status}`
     : texts[result] ?? RESULTS[result] ?? "answered";
-  return `${upstream} ${said} at ${timeOfDay(at)}.`;
+  const waited = waited_ms === null
+    ? ""
+    : ` The client waited ${waited_ms} ms for it, because its priority is better.`;
+  return `${upstream} ${said} at ${timeOfDay(at)}.${waited}`;
 }
 
 function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {

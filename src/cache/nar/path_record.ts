@@ -2,6 +2,7 @@ import { lruOf } from "../../base/lru.ts";
 import { ownText } from "../../base/own_text.ts";
 import type { NamedPath } from "../../metadata/name_finder.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import type { RivalWait } from "../../upstream/usual_time.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 
 /** Some 800 bytes each, with the record of its NAR file. */
@@ -10,10 +11,12 @@ const PATHS_MAX = 5_000;
 /** An upstream's answer about a store path, or about its NAR file. */
 export interface UpstreamAnswer {
   readonly upstream: string;
-  /** `found`, `absent`, `down` if it got no request, or why its answer was of no use. */
+  /** `found`, `absent`, `down` if it got no request, `late` if its answer was not awaited, or why its answer was of no use. */
   readonly result: string;
   /** HTTP status of a response that is an error. */
   readonly status?: number;
+  /** A client waited so long for it, because its priority is better than that of the sender. */
+  readonly waitedMs?: number;
   readonly atMs: number;
 }
 
@@ -71,11 +74,24 @@ export class PathRecord {
     name?: string,
   ): void {
     const known = this.#paths.peek(storePathHash) ?? NOTHING;
+    const before = known.answers.find(({ upstream }) => upstream === answer.upstream);
+    const wait = before?.result === "late" ? { waitedMs: before.waitedMs ?? 0 } : {};
     this.#paths.set(storePathHash, {
       ...known,
       name: known.name ?? (name === undefined ? undefined : ownText(name)),
-      answers: this.#withNewest(known.answers, answer),
+      // An answer that came too late: what the client waited stays with it.
+      answers: this.#withNewest(known.answers, { ...wait, ...answer }),
     });
+  }
+
+  /** A client waited for the better upstream's answer about the path. */
+  waited(storePathHash: StorePathHash, upstream: string, { ms, isLate }: RivalWait): void {
+    const known = this.#paths.peek(storePathHash) ?? NOTHING;
+    const answer = known.answers.find((one) => one.upstream === upstream);
+    const late = { upstream, result: "late" };
+    const { atMs: _, ...now } = isLate || answer === undefined ? { ...late, atMs: 0 } : answer;
+    const answers = this.#withNewest(known.answers, { ...now, waitedMs: ms });
+    this.#paths.set(storePathHash, { ...known, answers });
   }
 
   /** A store path has a name and a NAR, whatever upstreams said. */

@@ -19,6 +19,7 @@ import {
   lastAnswerWords,
   lastErrorWords,
   UPSTREAM_STATES,
+  waitWords,
 } from "../../http/stats/upstream_words.ts";
 import type { ServerJson } from "../client/server_json.ts";
 
@@ -56,13 +57,23 @@ function upstreamLine(one: ServerJson, nowMs: number): string {
     ? `, ${lastAnswerWords(signs)}${answer === null ? "" : ` ${ago([answer.at], nowMs)}`}`
     : `: ${lastErrorWords(last_error)} (${ago([last_error.at], nowMs)})`;
   const url = (one.at("url").text ?? "").padEnd(NAME_COLUMNS);
-  return `${MARKS[state]} ${url}  ${UPSTREAM_STATES[state]}${detail}`;
+  const waited = waitWords(waitsOf(one.at("waits")));
+  const more = waited === undefined ? "" : `; ${waited}`;
+  return `${MARKS[state]} ${url}  ${UPSTREAM_STATES[state]}${detail}${more}`;
 }
 
 /** An upstream's answer, with its time as the server wrote it. */
 function answerOf(answer: ServerJson): UpstreamStats["last_answer"] {
   const result = answer.at("result").text;
   return result === undefined ? null : { result, at: answer.at("at").text ?? "" };
+}
+
+function waitsOf(waits: ServerJson): UpstreamStats["waits"] {
+  const of = (name: keyof UpstreamStats["waits"]) => waits.at(name).number ?? 0;
+  return {
+    ...{ count: of("count"), late: of("late") },
+    ...{ total_ms: of("total_ms"), longest_ms: of("longest_ms") },
+  };
 }
 
 function errorOf(error: ServerJson, reason: string) {

@@ -10,6 +10,7 @@ import {
   lastAnswerWords,
   lastErrorWords,
   UPSTREAM_STATES,
+  waitWords,
 } from "../stats/upstream_words.ts";
 
 const TONES: Readonly<Record<UpstreamState, Tone>> = {
@@ -32,7 +33,7 @@ function upstream(one: UpstreamStats, all: { readonly found: number; readonly at
     UPSTREAM_STATES[state]
   }</span> <b>${url}</b></div><span class="detail latest">${latest(one, all.at)}${
     priority !== null && `priority ${formatNumber(priority)}`
-  }</span>${counts(answers, share)}${sparkline(latencies_ms)}${
+  }</span>${counts(answers, share)}${waited(one)}${sparkline(latencies_ms)}${
     last_error !== null &&
     markup`<span class="detail error">Last error ${ago(last_error.at, all.at)}: ${
       lastErrorWords(last_error)
@@ -55,6 +56,12 @@ function counts({ found, absent, failed }: UpstreamStats["answers"], share: Part
     markup`<span class="detail counts">${counted(all, "request")}: ${formatNumber(found)} found${
       share && markup` (${share} of all found)`
     }, ${formatNumber(absent)} not found, ${formatNumber(failed)} failed</span>`;
+}
+
+function waited({ waits }: UpstreamStats): Part {
+  const words = waitWords(waits);
+  return words !== undefined &&
+    markup`<span class="detail">${words.replace(/^c/, "C")}.</span>`;
 }
 
 /** The newest latencies as a line, from the left. */

@@ -176,7 +176,7 @@ export function upstreamStats(
   { pool, lastAnswers }: StatsSources["upstreams"],
 ): readonly UpstreamStats[] {
   return pool.statuses().map(({ url, isUp, sendsNars, priority }) => {
-    const { last, lastNar, lastError, counts, latenciesMs } = lastAnswers.of(url);
+    const { last, lastNar, lastError, counts, latenciesMs, waits } = lastAnswers.of(url);
     return {
       url,
       is_up: isUp,
@@ -186,6 +186,10 @@ export function upstreamStats(
       last_nar_answer: lastNar === undefined ? null : lastAnswerStats(lastNar),
       last_error: lastError === undefined ? null : lastErrorStats(lastError),
       answers: counts,
+      waits: {
+        ...{ count: waits.count, late: waits.late },
+        ...{ total_ms: waits.totalMs, longest_ms: waits.longestMs },
+      },
       latencies_ms: latenciesMs.map((ms) => Math.round(ms * 10) / 10),
     };
   });

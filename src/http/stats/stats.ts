@@ -164,6 +164,16 @@ export interface UpstreamStats {
   };
   /** Latencies of the newest requests, the oldest first. */
   readonly latencies_ms: readonly number[];
+  /** The waits of clients for it because of its priority, while another upstream had the path. */
+  readonly waits: WaitStats;
+}
+
+export interface WaitStats {
+  readonly count: number;
+  /** Those in vain. */
+  readonly late: number;
+  readonly total_ms: number;
+  readonly longest_ms: number;
 }
 
 export interface TransfersStats {

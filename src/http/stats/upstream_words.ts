@@ -1,5 +1,6 @@
 import { reasonInWords, REASONS } from "./problem_words.ts";
-import type { UpstreamStats } from "./stats.ts";
+import { counted } from "../../base/format_units.ts";
+import type { UpstreamStats, WaitStats } from "./stats.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";
 
 type LastErrorStats = NonNullable<UpstreamStats["last_error"]>;
@@ -35,6 +36,15 @@ export function lastAnswerWords(one: AnsweredWords & Pick<UpstreamStats, "latenc
 
 function isNarLast({ last_answer, last_nar_answer }: AnsweredWords): boolean {
   return last_nar_answer !== null && last_nar_answer.at > (last_answer?.at ?? "");
+}
+
+/** Who was waited for, and how long; `undefined`: nobody was. */
+export function waitWords({ count, late, total_ms, longest_ms }: WaitStats): string | undefined {
+  if (count === 0) return undefined;
+  const mean = Math.round(total_ms / count);
+  const vain = late === 0 ? "" : `, ${counted(late, "time")} in vain`;
+  return `clients waited for it ${counted(count, "time")}, ${mean} ms on average and ` +
+    `${longest_ms} ms at most${vain}`;
 }
 
 /** Why an upstream failed last, for people. */

@@ -119,7 +119,14 @@ class PlayedUpstream implements NarinfoSource, Disposable {
 }
 
 function poolOf(upstream: NarinfoSource): UpstreamPool {
-  const heard = { observe() {}, observeNar() {}, skipped() {}, noted() {}, changed() {} };
+  const heard = {
+    observe() {},
+    observeNar() {},
+    skipped() {},
+    waited() {},
+    noted() {},
+    changed() {},
+  };
   return new UpstreamPool({ upstreams: [upstream], ...heard });
 }
 

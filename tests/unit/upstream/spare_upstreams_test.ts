@@ -12,7 +12,14 @@ Deno.test("spare upstreams: none, for NARs too, while a client's request queues"
   using upstream = new PlayedUpstream();
   const log = createLogger("error", { write: (line) => console.error(line) });
   const source = queuedNarinfoSource(upstream, { timeoutMs: 20_000, limitMs: 20_000, log });
-  const heard = { observe() {}, observeNar() {}, skipped() {}, noted() {}, changed() {} };
+  const heard = {
+    observe() {},
+    observeNar() {},
+    skipped() {},
+    waited() {},
+    noted() {},
+    changed() {},
+  };
   using pool = new UpstreamPool({ upstreams: [source], ...heard });
   const ask = (at: number) => pool.narinfo(hash(`client ${at}`), { requestId: "test" });
   await ask(0);

@@ -9,6 +9,7 @@ const UP: UpstreamStats = {
     url: "https://a.example",
     is_up: true,
     sends_nars: true,
+    waits: { count: 0, late: 0, total_ms: 0, longest_ms: 0 },
     priority: null,
     last_answer: null,
     last_error: null,

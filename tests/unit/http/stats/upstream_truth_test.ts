@@ -138,6 +138,7 @@ class World implements Disposable {
         lastAnswers.noteNar(upstream, reading);
       },
       skipped() {},
+      waited() {},
       noted: upstreamLog.noted,
       changed: upstreamLog.changed,
     });

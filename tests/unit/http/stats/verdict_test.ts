@@ -31,6 +31,7 @@ function upstream(
       url: `https://${host}`,
       is_up: isUp,
       sends_nars: true,
+      waits: { count: 0, late: 0, total_ms: 0, longest_ms: 0 },
       priority: null,
       last_answer: { result, at },
     },
