@@ -80,7 +80,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   const narinfoUploads = new NarinfoUploads({ rows, entries, ...settings });
   const totalBytesMax = documentBytesMax(parts.stores.space.limitBytes);
   const documentUploads = new DocumentUploads({
-    ...{ metadata, allowance, totalBytesMax, nowMs },
+    ...{ metadata, allowance, decoder: verifier, totalBytesMax, nowMs },
     negative: absentDocuments,
   });
   const ifAllowed = <Uploads>(uploads: Uploads) =>
@@ -90,7 +90,10 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
     inFlight: narUploads.running,
     routes: [
       nixCacheInfoRoute(identity.priority, "/upload"),
-      uploadNarinfoRoute({ ...deps, allowance, uploads: ifAllowed(narinfoUploads) }),
+      uploadNarinfoRoute({
+        ...{ ...deps, uploads: ifAllowed(narinfoUploads) },
+        decoding: { allowance, decoder: verifier },
+      }),
       uploadNarRoute({ ...deps, uploads: ifAllowed(narUploads) }),
       ...uploadDocumentRoutes({ ...deps, uploads: ifAllowed(documentUploads) }),
     ],

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import type { Bytes } from "../../src/base/bytes.ts";
+import type { Codec } from "../../src/nix/content_encoding.ts";
 import type {
+  BodyOrder,
   NarMeasure,
   NarVerifier,
   PassThroughOrder,
@@ -9,6 +12,8 @@ import type {
   VerifyOrder,
 } from "../../src/cache/verify/nar_verifier.ts";
 import { FIXTURE_NAR, NAR_FIXTURES } from "../support/nar_fixtures.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
+import { zstdBlocks, zstdFrame } from "../support/zstd_frames.ts";
 import type { Clauses } from "./contract.ts";
 
 export interface VerifierScene {
@@ -37,6 +42,11 @@ const MEASURED = {
   digest: new Uint8Array(createHash("sha256").update(FIXTURE_NAR).digest()),
   narSize: FIXTURE_NAR.length,
 } as const;
+
+const MIB = 1 << 20;
+
+const TURNS = { client: "192.0.2.1", budgetMs: 1_000 };
+const BOMBS = 8;
 
 /** The promises on files. */
 export const narVerifierClauses: Clauses<VerifierScene> = {
@@ -175,6 +185,80 @@ export const verifyThreadClauses: Clauses<VerifierScene & ThreadsScene> = {
     assert.deepEqual(await passes.measure, MEASURED, "the others have given theirs back");
   },
 
+  "a file in turns is measured, whole or while it grows": async (scene) => {
+    for (const name of scene.files) {
+      const order = { ...orderOf(scene, name), turns: TURNS };
+      assert.deepEqual(await wholeMeasure(scene, order), MEASURED);
+      const { size } = Deno.statSync(order.path);
+      using verification = scene.verifier.start(order);
+      for (const bytes of [1, Math.floor(size / 2), size - 1]) verification.grown(bytes, false);
+      verification.grown(size, true);
+      assert.deepEqual(await verification.measure, MEASURED);
+    }
+  },
+
+  "a small file in turns passes large ones that began before": async (scene) => {
+    const path = `${scene.folder}/bomb`;
+    Deno.writeFileSync(path, zstdFrame({ window: 7 << 3, blocks: zstdBlocks(8_000) }));
+    const { size } = Deno.statSync(path);
+    const order = { path, compression: "zstd", narSizeMax: 2 ** 30, turns: TURNS } as const;
+    const ended: string[] = [];
+    using bombs = new DisposableStack();
+    for (let at = 0; at < BOMBS; at++) {
+      const bomb = bombs.use(scene.verifier.start(order));
+      bomb.measure.then(() => ended.push("bomb"), () => undefined);
+      bomb.grown(size, true);
+    }
+    const small = { ...orderOf(scene), narSizeMax: 2 ** 30, turns: TURNS };
+    assert.deepEqual(await wholeMeasure(scene, small), MEASURED);
+    assert.deepEqual(ended, []);
+  },
+
+  "an end of a file in turns is a rejection, and lets the others go on": async (scene) => {
+    const order = { ...orderOf(scene), turns: TURNS };
+    const ended = scene.verifier.start(order);
+    ended.grown(1, false);
+    using other = scene.verifier.start(order);
+    ended[Symbol.dispose]();
+    ended[Symbol.dispose]();
+    await assert.rejects(ended.measure);
+    other.grown(Deno.statSync(order.path).size, true);
+    assert.deepEqual(await other.measure, MEASURED);
+  },
+
+  "a body is decoded, or only looked at": async ({ verifier, files }) => {
+    for (const name of files.filter((file) => file !== "shelf.nar")) {
+      const { bytes, compression } = fixture(name);
+      const order = bodyOf(compression, { bytesMax: FIXTURE_NAR.length });
+      const body = await verifier.decode(bytes, order);
+      assert.ok(body.kind === "bytes");
+      assertSameBytes(body.bytes, FIXTURE_NAR);
+      const shape = await verifier.decode(bytes, { ...order, result: "shape" });
+      assert.deepEqual(shape, { kind: "shape", isObject: false });
+    }
+    const json = new Uint8Array(gzipSync('{"version":1}'));
+    const order = bodyOf("gzip", { bytesMax: 100, result: "shape" });
+    assert.deepEqual(await verifier.decode(json, order), { kind: "shape", isObject: true });
+  },
+
+  "a body that is damaged, or larger than it may be, is a result": async ({ verifier }) => {
+    const { bytes } = fixture(XZ);
+    const bytesMax = FIXTURE_NAR.length;
+    const damaged = await verifier.decode(bytes.map((byte) => ~byte), bodyOf("xz", { bytesMax }));
+    assert.equal(damaged.kind, "damaged");
+    const order = bodyOf("xz", { bytesMax: bytesMax - 1 });
+    assert.deepEqual(await verifier.decode(bytes, order), { kind: "too-large" });
+  },
+
+  "many bodies at once that unpack to more than they may are results": async ({ verifier }) => {
+    const bomb = zstdFrame({ window: 7 << 3, blocks: zstdBlocks(8_000) });
+    const order = bodyOf("zstd", { bytesMax: MIB });
+    const results = await Promise.all(
+      Array.from({ length: 64 }, () => verifier.decode(bomb, order)),
+    );
+    assert.deepEqual(new Set(results.map(({ kind }) => kind)), new Set(["too-large"]));
+  },
+
   "once the threads end, running and later verifications are rejected": async (scene) => {
     const { verifier } = scene;
     const grown = verifier.start(orderOf(scene));
@@ -189,6 +273,10 @@ export const verifyThreadClauses: Clauses<VerifierScene & ThreadsScene> = {
     const later = verifier.start(orderOf(scene, undefined, "later"));
     later.grown(1, true);
     await assert.rejects(later.measure);
+    const inTurns = verifier.start({ ...orderOf(scene, undefined, "turns"), turns: TURNS });
+    inTurns.grown(1, true);
+    await assert.rejects(inTurns.measure);
+    await assert.rejects(verifier.decode(fixture(XZ).bytes, bodyOf("xz", { bytesMax: MIB })));
     await assert.rejects(verifier.passThrough(passThroughOf(XZ)).measure);
   },
 };
@@ -205,6 +293,14 @@ function orderOf({ folder, files }: VerifierScene, from = files[0], name = "file
   const path = `${folder}/${name}`;
   Deno.writeFileSync(path, bytes);
   return { path, compression, narSizeMax: FIXTURE_NAR.length };
+}
+
+function bodyOf(
+  compression: Codec | "none",
+  more: Pick<BodyOrder, "bytesMax"> & Partial<BodyOrder>,
+): BodyOrder {
+  assert.ok(compression !== "none");
+  return { compression, result: "bytes", turns: TURNS, ...more };
 }
 
 function passThroughOf(name: string): PassThroughOrder {

@@ -18,6 +18,11 @@ export class SmallVerifier implements NarVerifier {
     };
   }
 
+  /** A small world uploads no encoded bodies. */
+  decode(): Promise<never> {
+    throw new Error("Cannot decode a body");
+  }
+
   /** Never resolves: the file hash decides before. */
   passThrough() {
     const measure = new Promise<never>(() => undefined);

@@ -192,13 +192,19 @@ export class TestCache implements AsyncDisposable {
   }
 
   /** Sends a body by PUT, with its length; a stream without. */
-  async put(path: string, body: BodyInit, headers: HeadersInit = {}): Promise<Response> {
+  async put(
+    path: string,
+    body: BodyInit,
+    headers: HeadersInit = {},
+    { peer = "127.0.0.1", signal }: { readonly peer?: string; readonly signal?: AbortSignal } = {},
+  ): Promise<Response> {
     const length = body instanceof ReadableStream ? undefined : (await new Response(body).bytes())
       .length;
     const all = new Headers(headers);
     if (length !== undefined) all.set("content-length", String(length));
-    const request = new Request(`http://cache.test${path}`, { method: "PUT", headers: all, body });
-    const answer = await this.#app.pipeline.handle(Object.assign(request, { peer: "127.0.0.1" }));
+    const init = { method: "PUT", headers: all, body, ...(signal === undefined ? {} : { signal }) };
+    const request = new Request(`http://cache.test${path}`, init);
+    const answer = await this.#app.pipeline.handle(Object.assign(request, { peer }));
     return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
   }
 

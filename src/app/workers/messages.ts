@@ -5,7 +5,14 @@ import type { NcpsContents, NcpsEntryRows } from "../../cache/import/ncps/ncps_t
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { StorageHealth } from "../../metadata/storage_health.ts";
-import type { NarMeasure, PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
+import type {
+  BodyOrder,
+  DecodedBody,
+  NarMeasure,
+  PassThroughOrder,
+  VerifyOrder,
+} from "../../cache/verify/nar_verifier.ts";
+import type { Pause } from "../../cache/verify/pace.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 import type { NarinfoOrder } from "../../upstream/http/narinfo_fetcher.ts";
 import type { NarinfoReading } from "../../upstream/upstream.ts";
@@ -101,13 +108,28 @@ export type FromCompareWorker =
   | { readonly id: number; readonly error: string };
 
 export type ToVerifyWorker =
-  | { readonly type: "verify"; readonly id: number; readonly order: VerifyOrder }
+  | {
+    readonly type: "verify";
+    readonly id: number;
+    readonly order: VerifyOrder;
+    /** The readable part, as in "grown". */
+    readonly fileSize: number;
+    readonly whole: boolean;
+  }
   | {
     readonly type: "grown";
     readonly id: number;
     readonly fileSize: number;
     readonly whole: boolean;
   }
+  | {
+    readonly type: "decode";
+    readonly id: number;
+    readonly order: BodyOrder;
+    readonly bytes: Bytes;
+  }
+  /** The next slice, in answer to "pause". */
+  | { readonly type: "goOn"; readonly id: number }
   | { readonly type: "passThrough"; readonly id: number; readonly order: PassThroughOrder }
   | { readonly type: "piece"; readonly id: number; readonly bytes: Bytes }
   | { readonly type: "end"; readonly id: number }
@@ -115,6 +137,9 @@ export type ToVerifyWorker =
 
 export type FromVerifyWorker =
   | { readonly id: number; readonly measure: NarMeasure }
+  | { readonly id: number; readonly body: DecodedBody }
+  /** A slice is over. */
+  | { readonly id: number; readonly pause: Pause }
   /** A piece is decoded, or no longer needed. */
   | { readonly id: number; readonly taken: true }
   /** `isRefused`: there was no memory for a decoder. */

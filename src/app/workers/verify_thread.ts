@@ -1,8 +1,13 @@
 import pLimit from "p-limit";
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import type { MemoryAllowance } from "../../base/memory_allowance.ts";
-import { decoderBytesMax, type Decoding } from "../../cache/verify/decoder_bytes.ts";
+import { decoderBytesMax } from "../../cache/verify/decoder_bytes.ts";
+import { MeasureTurns } from "../../cache/verify/measure_turns.ts";
 import type {
+  BodyOrder,
+  ClientTurns,
+  DecodedBody,
   NarMeasure,
   NarVerifier,
   PassThroughOrder,
@@ -13,6 +18,8 @@ import type {
 import type { Threads } from "../../runtime/threads.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
+import type { Pause } from "../../cache/verify/pace.ts";
+import { clock } from "../../runtime/current.ts";
 
 /**
  * Whole files that one thread decompresses at once. More would not be faster, and each decoder
@@ -22,6 +29,9 @@ const WHOLE_FILES_MAX = 2;
 
 /** Smaller NARs have a queue of their own, and so pass large ones that wait. */
 const SMALL_NAR_BYTES_MAX = 16 << 20;
+
+/** Memory of all decoders that take turns. The largest one takes 129 MiB. */
+const TURNS_BYTES_MAX = 192 << 20;
 
 /** Decoders take bytes from anywhere: they read files, and reach nothing else. */
 export const FILES_ALONE: Deno.PermissionOptionsObject = {
@@ -40,6 +50,10 @@ export class VerifyThread implements NarVerifier, Disposable {
   readonly #largeFiles = pLimit(WHOLE_FILES_MAX);
   readonly #smallFiles = pLimit(WHOLE_FILES_MAX);
   readonly #growingFiles: MemoryAllowance;
+  readonly #turns = new MeasureTurns({
+    memoryBytes: TURNS_BYTES_MAX,
+    nowMs: () => clock.nowMs(),
+  });
   #narBytes = 0;
 
   /** `growingFiles`: memory for decoders of growing files. */
@@ -59,13 +73,35 @@ export class VerifyThread implements NarVerifier, Disposable {
   }
 
   start(order: VerifyOrder): Verification {
+    return order.turns === undefined
+      ? this.#startAtOnce(order)
+      : this.#startInTurns(order, order.turns);
+  }
+
+  async decode(bytes: Bytes, order: BodyOrder): Promise<DecodedBody> {
+    const { promise, resolve, reject } = Promise.withResolvers<DecodedBody>();
+    this.#count(order.bytesMax, promise);
+    using job = this.#enter(order.turns, {
+      begin: (id) => this.#worker.send({ type: "decode", id, order, bytes }),
+      goOn: (id) => this.#worker.send({ type: "goOn", id }),
+      starved: () => undefined,
+      ended: (answer) => {
+        if (answer !== "given up" && "body" in answer) resolve(answer.body);
+        else reject(failureOf(answer));
+      },
+    });
+    job.wants();
+    return await promise;
+  }
+
+  #startAtOnce(order: VerifyOrder): Verification {
     const worker = this.#worker;
     const wholeFiles = order.narSizeMax > SMALL_NAR_BYTES_MAX ? this.#largeFiles : this.#smallFiles;
     const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
     // The caller does not use the outcome of a verification that it ends early.
     const memory = this.#growingFiles.share();
     promise.catch(() => undefined).finally(() => memory[Symbol.dispose]());
-    this.#count(order, promise);
+    this.#count(order.narSizeMax, promise);
     let over = false;
     const id = worker.open((answer) => {
       over = true;
@@ -76,13 +112,12 @@ export class VerifyThread implements NarVerifier, Disposable {
       }
     });
     let begun = false;
-    const begin = () => {
-      if (!begun && !over) worker.send({ type: "verify", id, order });
-      begun = true;
-    };
     const grown = (fileSize: number, whole: boolean) => {
-      begin();
-      if (!over) worker.send({ type: "grown", id, fileSize, whole });
+      const growth = { id, fileSize, whole };
+      if (!over) {
+        worker.send(begun ? { type: "grown", ...growth } : { type: "verify", order, ...growth });
+      }
+      begun = true;
     };
     return {
       measure: promise,
@@ -108,10 +143,61 @@ export class VerifyThread implements NarVerifier, Disposable {
     };
   }
 
+  #startInTurns(order: VerifyOrder, turns: ClientTurns): Verification {
+    const worker = this.#worker;
+    const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
+    this.#count(order.narSizeMax, promise);
+    let growth = { fileSize: 0, whole: false };
+    let sent = growth;
+    let isStarved = true;
+    /** True: its decoder's memory went to another file while this one grew. */
+    let waitsForWhole = false;
+    const send = (id: number, type: "begin" | "goOn") => {
+      sent = growth;
+      if (type === "begin") return worker.send({ type: "verify", id, order, ...growth });
+      worker.send({ type: "grown", id, ...growth });
+      worker.send({ type: "goOn", id });
+    };
+    const enter = () =>
+      this.#enter(turns, {
+        begin: (id) => send(id, "begin"),
+        goOn: (id) => send(id, "goOn"),
+        starved: () => {
+          isStarved = true;
+          wake();
+        },
+        ended: (answer) => {
+          if (answer === "given up" && !growth.whole) {
+            [isStarved, waitsForWhole] = [true, true];
+            sent = growth;
+            job = enter();
+          } else if (answer !== "given up" && "measure" in answer) resolve(answer.measure);
+          else reject(failureOf(answer));
+        },
+      });
+    const wake = () => {
+      if (!isStarved || growth === sent || (waitsForWhole && !growth.whole)) return;
+      isStarved = false;
+      job.wants();
+    };
+    let job = enter();
+    return {
+      measure: promise,
+      grown: (fileSize, whole) => {
+        growth = { fileSize, whole };
+        wake();
+      },
+      [Symbol.dispose]: () => {
+        job[Symbol.dispose]();
+        reject(new Failure("broken", "Cannot verify NAR: it was ended early"));
+      },
+    };
+  }
+
   passThrough(order: PassThroughOrder): PassThroughVerification {
     const worker = this.#worker;
     const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
-    this.#count(order, promise);
+    this.#count(order.narSizeMax, promise);
     /** Callbacks of the pieces in the Worker, in order. */
     const taken: (() => void)[] = [];
     let over = false;
@@ -124,6 +210,7 @@ export class VerifyThread implements NarVerifier, Disposable {
     const id = worker.open((answer) => {
       if ("taken" in answer) return taken.shift()?.();
       if ("measure" in answer) return end(() => resolve(answer.measure));
+      if (!("error" in answer)) return;
       const kind = answer.isRefused ? "unavailable" : "broken";
       end(() => reject(new Failure(kind, `Cannot verify NAR: ${answer.error}`)));
     });
@@ -155,8 +242,65 @@ export class VerifyThread implements NarVerifier, Disposable {
     this.#worker[Symbol.dispose]();
   }
 
-  #count({ narSizeMax }: Decoding, measure: Promise<NarMeasure>): void {
-    this.#narBytes += narSizeMax;
-    measure.catch(() => undefined).finally(() => this.#narBytes -= narSizeMax);
+  #count(bytes: number, work: Promise<unknown>): void {
+    this.#narBytes += bytes;
+    work.catch(() => undefined).finally(() => this.#narBytes -= bytes);
   }
+
+  /** A job of the Worker that runs in turns. Disposing of it ends it, without `ended`. */
+  #enter({ client, budgetMs }: ClientTurns, job: JobInTurns): Disposable & { wants(): void } {
+    const worker = this.#worker;
+    let id: number | undefined;
+    let over = false;
+    const end = () => {
+      over = true;
+      if (id !== undefined) worker.forget(id);
+      turn[Symbol.dispose]();
+    };
+    const cancel = () => {
+      if (over) return;
+      if (id !== undefined) worker.send({ type: "cancel", id });
+      end();
+    };
+    const answered = (answer: FromVerifyWorker) => {
+      if ("taken" in answer || over) return;
+      if (!("pause" in answer)) {
+        end();
+        return job.ended(answer);
+      }
+      const { needs } = answer.pause;
+      turn.paused(answer.pause, needs === "input" ? undefined : needs.memoryBytes);
+      if (needs === "input") job.starved();
+    };
+    const turn = this.#turns.enter({
+      ...{ client, budgetMs },
+      run: () => {
+        if (id !== undefined) return job.goOn(id);
+        id = worker.open(answered);
+        job.begin(id);
+      },
+      giveUp: () => {
+        cancel();
+        job.ended("given up");
+      },
+    });
+    return { wants: () => turn.wants(), [Symbol.dispose]: cancel };
+  }
+}
+
+/** What the Worker is told about a job in turns, and what it says. */
+interface JobInTurns {
+  begin(id: number): void;
+  goOn(id: number): void;
+  /** The Worker has no input. */
+  starved(): void;
+  ended(answer: Exclude<FromVerifyWorker, { taken: true } | { pause: Pause }> | "given up"): void;
+}
+
+function failureOf(answer: FromVerifyWorker | "given up"): Failure {
+  if (answer === "given up") {
+    return new Failure("overloaded", "Cannot decode: others needed its memory");
+  }
+  const detail = "error" in answer ? answer.error : "an answer of another kind";
+  return new Failure("broken", `Cannot decode: ${detail}`);
 }

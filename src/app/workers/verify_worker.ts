@@ -2,9 +2,11 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { MemoryAllowance } from "../../base/memory_allowance.ts";
+import { decodeBody } from "../../cache/verify/decode_body.ts";
 import { dropUnusedDecoders } from "../../cache/verify/decoders.ts";
 import { Growth, measureNar } from "../../cache/verify/measure_nar.ts";
-import type { PassThroughOrder, VerifyOrder } from "../../cache/verify/nar_verifier.ts";
+import type { PassThroughOrder } from "../../cache/verify/nar_verifier.ts";
+import { SlicedPace } from "../../cache/verify/pace.ts";
 import { PassThroughMeasure } from "../../cache/verify/pass_through_measure.ts";
 import { clock } from "../../runtime/current.ts";
 import type { FromVerifyWorker, ToVerifyWorker } from "./messages.ts";
@@ -21,6 +23,7 @@ export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWor
   clock.every(QUIET_MS, dropUnusedDecoders, false);
 
   const inFlight = new Map<number, Growth>();
+  const paces = new Map<number, SlicedPace>();
   const passThroughs = new Map<number, PassThroughMeasure>();
   const passThroughMemory = new MemoryAllowance(PASS_THROUGH_BYTES_MAX);
   const post = (message: FromVerifyWorker) => scope.postMessage(message);
@@ -28,7 +31,7 @@ export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWor
   scope.onmessage = ({ data }) => {
     switch (data.type) {
       case "verify":
-        return void run(data.id, data.order);
+        return void run(data);
       case "grown":
         return inFlight.get(data.id)?.grown(data.fileSize, data.whole);
       case "passThrough":
@@ -37,9 +40,14 @@ export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWor
         return void take(data.id, data.bytes);
       case "end":
         return passThroughs.get(data.id)?.end();
+      case "decode":
+        return void decode(data);
+      case "goOn":
+        return paces.get(data.id)?.goOn();
       case "cancel":
         passThroughs.get(data.id)?.abort();
-        return inFlight.get(data.id)?.end();
+        inFlight.get(data.id)?.end();
+        return paces.get(data.id)?.end();
     }
   };
 
@@ -61,16 +69,39 @@ export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWor
     post({ id, taken: true });
   }
 
-  async function run(id: number, order: VerifyOrder): Promise<void> {
+  async function run(
+    { id, order, fileSize, whole }: Extract<ToVerifyWorker, { type: "verify" }>,
+  ): Promise<void> {
     const growth = new Growth();
+    growth.grown(fileSize, whole);
     inFlight.set(id, growth);
     try {
-      post({ id, measure: await measureNar(order, growth) });
+      const pace = order.turns === undefined ? undefined : slicedPace(id);
+      post({ id, measure: await measureNar(order, growth, pace) });
     } catch (error) {
       post({ id, error: messageOf(error) });
     } finally {
       inFlight.delete(id);
+      paces.delete(id);
     }
+  }
+
+  async function decode(
+    { id, order, bytes }: Extract<ToVerifyWorker, { type: "decode" }>,
+  ): Promise<void> {
+    try {
+      post({ id, body: await decodeBody(bytes, order, slicedPace(id)) });
+    } catch (error) {
+      post({ id, error: messageOf(error) });
+    } finally {
+      paces.delete(id);
+    }
+  }
+
+  function slicedPace(id: number): SlicedPace {
+    const pace = new SlicedPace((pause) => post({ id, pause }));
+    paces.set(id, pace);
+    return pace;
   }
 }
 

@@ -1,5 +1,8 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { MemoryAllowance } from "../../base/memory_allowance.ts";
 import type {
+  BodyOrder,
+  DecodedBody,
   NarVerifier,
   PassThroughOrder,
   PassThroughVerification,
@@ -35,6 +38,10 @@ export class WorkerVerifier implements NarVerifier, Disposable {
 
   passThrough(order: PassThroughOrder): PassThroughVerification {
     return this.#idlest().passThrough(order);
+  }
+
+  decode(bytes: Bytes, order: BodyOrder): Promise<DecodedBody> {
+    return this.#idlest().decode(bytes, order);
   }
 
   /** Starts one thread ahead of its first NAR; the others start when NARs wait. */

@@ -1,3 +1,4 @@
+import { looksLikeObject } from "../../base/json_object.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
 import type { DocumentFacts, DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
@@ -10,7 +11,7 @@ import type { DocumentPool, OpenDocument } from "../../upstream/document_pool.ts
 import { collectDocument } from "./collect_document.ts";
 import { memoryDocument, type SentDocument, streamedDocument } from "./document_answer.ts";
 import { documentPieces, documentTag } from "./document_bytes.ts";
-import { DOCUMENT_RULES, type DocumentRule, looksLikeObject } from "./document_rules.ts";
+import { DOCUMENT_RULES, type DocumentRule } from "./document_rules.ts";
 
 /** How long a client waits for the database; a locked one takes the document later. */
 const KEEP_WAIT_MS = 500;

@@ -23,7 +23,7 @@ import { receivedPath } from "./growing_file.ts";
 export interface TransferDeps {
   readonly keeping: PublishNarDeps;
   readonly fetcher: NarFetcher;
-  readonly verifier: NarVerifier;
+  readonly verifier: Pick<NarVerifier, "start">;
   readonly tracer: Tracer;
 }
 

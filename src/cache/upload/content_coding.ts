@@ -1,10 +1,17 @@
 import type { Bytes } from "../../base/bytes.ts";
+import { Failure } from "../../base/failure.ts";
+import type { MemoryShare } from "../../base/memory_allowance.ts";
 import {
   type Codec,
   KNOWN_CONTENT_ENCODINGS,
   parseContentEncoding,
 } from "../../nix/content_encoding.ts";
+import type { DecodedBody, NarVerifier } from "../verify/nar_verifier.ts";
+import { takeMemory } from "./upload_body.ts";
 import { UploadRefused } from "./upload_outcome.ts";
+
+/** Honest bodies take some milliseconds. */
+const BODY_BUDGET_MS = 100;
 
 /** The Content-Encoding of an upload. Throws UploadRefused for an unknown one, and for several. */
 export function contentCoding(header: string | null): Codec | "none" {
@@ -13,26 +20,53 @@ export function contentCoding(header: string | null): Codec | "none" {
   throw new UploadRefused("encoding", `expected Content-Encoding ${KNOWN_CONTENT_ENCODINGS}`);
 }
 
+/** A client's encoded body in memory. */
+export interface EncodedBody {
+  readonly bytes: Bytes;
+  readonly coding: Codec;
+  /** The largest decoded body. */
+  readonly bytesMax: number;
+  /** The client's address; `undefined` if unknown. */
+  readonly client: string | undefined;
+  /** Memory of the upload, of which the output takes its part before the work. */
+  readonly share: MemoryShare;
+}
+
 /** The decoded bytes of a small body. Throws UploadRefused for damaged or larger ones. */
 export async function decodedBody(
-  bytes: Bytes,
-  { coding, bytesMax }: { readonly coding: Codec | "none"; readonly bytesMax: number },
+  decoder: Pick<NarVerifier, "decode">,
+  body: EncodedBody,
 ): Promise<Bytes> {
-  if (coding === "none") return bytes;
-  // Loaded here: this thread decodes nothing else.
-  const { decoded } = await import("../verify/decoders.ts");
-  const pieces: Bytes[] = [];
-  let byteLength = 0;
-  try {
-    const decoding = { compression: coding, narSizeMax: bytesMax };
-    for await (const piece of decoded(new Blob([bytes]).stream(), decoding)) {
-      byteLength += piece.length;
-      if (byteLength > bytesMax) break;
-      pieces.push(piece.slice());
-    }
-  } catch {
-    throw new UploadRefused("invalid", `expected a body in ${coding}`);
+  await takeMemory(body.share, body.bytesMax);
+  const result = await decoded(decoder, body, "bytes");
+  return result.kind === "bytes" ? result.bytes : NO_BYTES;
+}
+
+/** True if the body holds one JSON object. Throws UploadRefused for a damaged or larger one. */
+export async function holdsObject(
+  decoder: Pick<NarVerifier, "decode">,
+  body: Omit<EncodedBody, "share">,
+): Promise<boolean> {
+  const result = await decoded(decoder, body, "shape");
+  return result.kind === "shape" && result.isObject;
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+async function decoded(
+  decoder: Pick<NarVerifier, "decode">,
+  { bytes, coding, bytesMax, client }: Omit<EncodedBody, "share">,
+  result: "bytes" | "shape",
+): Promise<DecodedBody> {
+  const turns = { client, budgetMs: BODY_BUDGET_MS };
+  const order = { compression: coding, bytesMax, result, turns };
+  const body = await decoder.decode(bytes, order).catch((error) => {
+    if (!(error instanceof Failure) || error.kind !== "overloaded") throw error;
+    throw new UploadRefused("overloaded", "expected fewer uploads at a time");
+  });
+  if (body.kind === "damaged") {
+    throw new UploadRefused("invalid", `expected a body in ${coding}: ${body.detail}`);
   }
-  if (byteLength <= bytesMax) return await new Blob(pieces).bytes();
-  throw new UploadRefused("too-large", `expected at most ${bytesMax} bytes`);
+  if (body.kind !== "too-large") return body;
+  throw new UploadRefused("too-large", `expected at most ${bytesMax} bytes behind ${coding}`);
 }

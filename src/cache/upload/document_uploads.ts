@@ -1,12 +1,14 @@
+import { looksLikeObject } from "../../base/json_object.ts";
 import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import type { DocumentFacts, DocumentKeeper } from "../../metadata/document_keeper.ts";
 import type { ChangeWriter } from "../../metadata/metadata_store.ts";
 import type { Codec } from "../../nix/content_encoding.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import { documentPieces, documentTag } from "../documents/document_bytes.ts";
-import { DOCUMENT_RULES, looksLikeObject } from "../documents/document_rules.ts";
+import { DOCUMENT_RULES } from "../documents/document_rules.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
-import { decodedBody } from "./content_coding.ts";
+import type { NarVerifier } from "../verify/nar_verifier.ts";
+import { holdsObject } from "./content_coding.ts";
 import { collectBody, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
 
@@ -17,6 +19,7 @@ export interface DocumentUploadsDeps {
   readonly metadata: DocumentKeeper & ChangeWriter;
   readonly negative: Pick<NegativeCache<DocumentPath>, "remove">;
   readonly allowance: MemoryAllowance;
+  readonly decoder: Pick<NarVerifier, "decode">;
   /** The limit for all kept documents together; `Infinity`: none. */
   readonly totalBytesMax: number;
   readonly nowMs: () => number;
@@ -25,6 +28,8 @@ export interface DocumentUploadsDeps {
 export interface DocumentUpload {
   readonly name: DocumentName;
   readonly body: UploadBody;
+  /** The client's address; `undefined` if unknown. */
+  readonly client: string | undefined;
   /** The encoding of the body, which larder keeps and serves unchanged. */
   readonly coding: Codec | "none";
 }
@@ -42,15 +47,17 @@ export class DocumentUploads {
     return await outcomeOf(() => this.#accept(upload));
   }
 
-  async #accept({ name, body, coding }: DocumentUpload): Promise<UploadOutcome> {
-    const { metadata, negative, allowance, totalBytesMax, nowMs } = this.#deps;
+  async #accept({ name, body, coding, client }: DocumentUpload): Promise<UploadOutcome> {
+    const { metadata, negative, allowance, decoder, totalBytesMax, nowMs } = this.#deps;
     const { path } = name;
     const rule = DOCUMENT_RULES[name.kind];
     const bytesMax = Math.min(rule.keptBytesMax, totalBytesMax);
     using collected = await collectBody(body, { bytesMax, allowance });
     const { bytes } = collected;
-    const plain = await decodedBody(bytes, { coding, bytesMax: rule.keptBytesMax });
-    if (rule.isJson && !looksLikeObject(plain)) {
+    const isObject = coding === "none"
+      ? !rule.isJson || looksLikeObject(bytes)
+      : await holdsObject(decoder, { bytes, coding, client, bytesMax: rule.keptBytesMax });
+    if (rule.isJson && !isObject) {
       throw new UploadRefused("invalid", "expected one JSON object");
     }
     const document: DocumentFacts = {

@@ -2,7 +2,10 @@ import { readFully } from "../../base/files.ts";
 import { type Compression, compressionOfMagic, MAGIC_BYTES } from "../../nix/compression.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { files } from "../../runtime/current.ts";
-import type { NarVerifier, Verification } from "../verify/nar_verifier.ts";
+import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
+import { Failure } from "../../base/failure.ts";
+import { unlessAborted } from "../../base/unless_aborted.ts";
+import type { Client } from "../nar/requester.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
 /**
@@ -14,6 +17,12 @@ const EXPANSION_MAX = 1_000;
 /** Any file may hold so much: an empty disk image, say. */
 const NAR_BYTES_MIN = 2 ** 30;
 
+/** Processor time of a small file, with which a NAR of a gibibyte is done. */
+const BUDGET_MS = 2_000;
+
+/** The slowest decoder on a slow machine. Time beyond this is spent while nobody else waits. */
+const FILE_BYTES_PER_MS = 512;
+
 /** The steps in which the verification gets the file's size. */
 const STEP_BYTES = 1 << 20;
 
@@ -22,6 +31,8 @@ export interface FileToMeasure {
   readonly compression: Compression;
   /** The announced size of the file. */
   readonly length: number | undefined;
+  /** Set for a client's file: it takes turns with those of others, and ends with its client. */
+  readonly client?: Client;
 }
 
 /** The NAR in a file. */
@@ -62,7 +73,7 @@ export class FileMeasure implements Disposable {
     if (compression === "none") return { compression, narHash: fileHash, narSize: fileSize };
     const verification = this.#verification ?? this.#start(fileSize, compression);
     verification.grown(fileSize, true);
-    const measure = await verification.measure;
+    const measure = await this.#measureOf(verification);
     if (measure.kind === "undecodable") {
       throw new UploadRefused("invalid", `expected a NAR in ${compression}: ${measure.detail}`);
     }
@@ -74,10 +85,24 @@ export class FileMeasure implements Disposable {
     this.#verification?.[Symbol.dispose]();
   }
 
+  async #measureOf({ measure }: Verification): Promise<NarMeasure> {
+    const signal = this.#file.client?.signal;
+    try {
+      return await (signal === undefined ? measure : unlessAborted(measure, signal));
+    } catch (error) {
+      if (signal?.aborted) throw new UploadRefused("cut", "expected a client that waits");
+      if (!(error instanceof Failure) || error.kind !== "overloaded") throw error;
+      const line = "expected fewer uploads at a time: this was the largest one";
+      throw new UploadRefused("overloaded", line);
+    }
+  }
+
   #start(fileSize: number, compression: Compression): Verification {
-    const { path } = this.#file;
+    const { path, client } = this.#file;
     const narSizeMax = Math.max(NAR_BYTES_MIN, EXPANSION_MAX * fileSize);
-    return this.#verification = this.#verifier.start({ path, compression, narSizeMax });
+    const budgetMs = BUDGET_MS + fileSize / FILE_BYTES_PER_MS;
+    const turns = client && { turns: { client: client.peer, budgetMs } };
+    return this.#verification = this.#verifier.start({ path, compression, narSizeMax, ...turns });
   }
 }
 

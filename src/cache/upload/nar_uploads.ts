@@ -135,11 +135,11 @@ export class NarUploads {
 
   /** Throws UploadRefused for anything but a file of that name. */
   async #receive(
-    { narName, body, running }: WatchedUpload,
+    { narName, body, running, requester: { client } }: WatchedUpload,
     file: SpoolFile,
   ): Promise<MeasuredUpload> {
     const compression = compressionOf(narName);
-    const toMeasure = { path: file.path, compression, length: body.length };
+    const toMeasure = { path: file.path, compression, length: body.length, client };
     using measure = new FileMeasure(this.#deps.verifier, toMeasure);
     let begin = new Uint8Array();
     for await (const piece of piecesOf(body)) {

@@ -60,11 +60,15 @@ export async function collectBody(
   const blocks = new ByteBlocks();
   for await (const piece of piecesOf(body)) {
     if (blocks.byteLength + piece.length > bytesMax) throw tooLarge();
-    if (!await share.takeWithin(blocks.growthFor(piece.length), MEMORY_WAIT_MS)) {
-      throw new UploadRefused("overloaded", "expected fewer uploads at a time");
-    }
+    await takeMemory(share, blocks.growthFor(piece.length));
     blocks.add(piece);
   }
   const rest = held.move();
   return { bytes: blocks.joined(), share, [Symbol.dispose]: () => rest.dispose() };
+}
+
+/** Waits for the memory of others. Throws UploadRefused where they hold it for too long. */
+export async function takeMemory(share: MemoryShare, bytes: number): Promise<void> {
+  if (await share.takeWithin(bytes, MEMORY_WAIT_MS)) return;
+  throw new UploadRefused("overloaded", "expected fewer uploads at a time");
 }

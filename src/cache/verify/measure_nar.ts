@@ -3,16 +3,14 @@ import type { Bytes } from "../../base/bytes.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { streamFrom } from "../../base/stream_of.ts";
-import { clock, files } from "../../runtime/current.ts";
+import { files } from "../../runtime/current.ts";
 import type { OpenFile } from "../../runtime/files.ts";
 import type { Decoding } from "./decoder_bytes.ts";
-import { type Claim, decoded } from "./decoders.ts";
+import { decoded } from "./decoders.ts";
 import type { NarMeasure, VerifyOrder } from "./nar_verifier.ts";
+import { type Pace, sharedPace } from "./pace.ts";
 
 const READ_BYTES = 256 * 1024;
-
-/** The longest turn of one file: decoders do not yield, and a small file can hold gigabytes. */
-const TURN_MS = 4;
 
 /** The readable part of a growing file. */
 export class Growth {
@@ -34,11 +32,14 @@ export class Growth {
     this.#changed.notify();
   }
 
+  /** False where `beyond` would wait. */
+  isBeyond(position: number): boolean {
+    return this.#ended || this.#whole || this.#fileSize > position;
+  }
+
   /** Bytes readable beyond `position`; 0 only at the end of the whole file. Throws when ended. */
   async beyond(position: number): Promise<number> {
-    while (!this.#ended && !this.#whole && this.#fileSize <= position) {
-      await this.#changed.notified();
-    }
+    while (!this.isBeyond(position)) await this.#changed.notified();
     if (this.#ended) throw new Error("Cannot measure NAR: cancelled");
     return this.#fileSize - position;
   }
@@ -48,34 +49,35 @@ export class Growth {
  * Decompresses the order's file within `growth` and hashes the NAR. Use it in a Worker. Throws when
  * the file cannot be read; damaged bytes are a result.
  */
-export async function measureNar(order: VerifyOrder, growth: Growth): Promise<NarMeasure> {
+export async function measureNar(
+  order: VerifyOrder,
+  growth: Growth,
+  pace: Pace = sharedPace(),
+): Promise<NarMeasure> {
   let readError: unknown;
-  const bytes = growing(order.path, growth, (error) => readError = error);
-  const measure = await measureBytes(bytes, order);
+  const bytes = growing(order.path, { growth, pace }, (error) => readError = error);
+  const measure = await measureBytes(bytes, order, pace);
   if (readError !== undefined) throw readError;
   return measure;
 }
 
-/** The measure of any bytes; a read error counts as damage. Throws the error of `claim`. */
+/** The measure of any bytes; a read error counts as damage. Throws a Failure of the claim. */
 export async function measureBytes(
   bytes: ReadableStream<Bytes>,
   decoding: Decoding,
-  claim?: Claim,
+  pace: Pace = sharedPace(),
 ): Promise<NarMeasure> {
   const { narSizeMax } = decoding;
   const hash = createHash("sha256");
   let narSize = 0;
-  let turnEndsAtMs = clock.nowMs() + TURN_MS;
   try {
-    for await (const chunk of decoded(bytes, decoding, claim)) {
+    for await (const chunk of decoded(bytes, decoding, (claimed) => pace.claim(claimed))) {
       narSize += chunk.length;
       if (narSize > narSizeMax) {
         return { kind: "undecodable", detail: `it holds more than ${narSizeMax} bytes` };
       }
       hash.update(chunk);
-      if (clock.nowMs() < turnEndsAtMs) continue;
-      await clock.soonOver();
-      turnEndsAtMs = clock.nowMs() + TURN_MS;
+      await pace.step(narSize);
     }
     return { kind: "measured", digest: hash.digest(), narSize };
   } catch (error) {
@@ -84,7 +86,16 @@ export async function measureBytes(
   }
 }
 
-function growing(path: string, growth: Growth, failed: (error: unknown) => void) {
+interface GrowingParts {
+  readonly growth: Growth;
+  readonly pace: Pace;
+}
+
+function growing(
+  path: string,
+  { growth, pace }: GrowingParts,
+  failed: (error: unknown) => void,
+) {
   let file: OpenFile | undefined;
   let position = 0;
   let cancelled = false;
@@ -95,6 +106,9 @@ function growing(path: string, growth: Growth, failed: (error: unknown) => void)
   return streamFrom<Bytes>({
     async next() {
       try {
+        // Input without output is work, too.
+        await pace.step(0);
+        while (!growth.isBeyond(position) && pace.starved !== undefined) await pace.starved();
         file ??= files.openSync(path);
         const there = Math.min(READ_BYTES, await growth.beyond(position));
         const bytes = new Uint8Array(there);

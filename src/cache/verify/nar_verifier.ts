@@ -1,10 +1,37 @@
 import type { Bytes } from "../../base/bytes.ts";
+import type { Codec } from "../../nix/content_encoding.ts";
 import type { Decoding } from "./decoder_bytes.ts";
 
 export interface VerifyOrder extends Decoding {
   /** The path of the NAR file, which may still be growing. */
   readonly path: string;
+  /** Set for a file of a client: it takes turns with those of others. */
+  readonly turns?: ClientTurns;
 }
+
+/** The place of a client's bytes among those of other clients. */
+export interface ClientTurns {
+  /** Its address; `undefined` if unknown. */
+  readonly client: string | undefined;
+  /** Processor time after which the bytes yield to all others. */
+  readonly budgetMs: number;
+}
+
+/** A small encoded body to decode. */
+export interface BodyOrder {
+  readonly compression: Codec;
+  /** Decoding stops beyond this size. */
+  readonly bytesMax: number;
+  /** "shape": the bytes are not needed. */
+  readonly result: "bytes" | "shape";
+  readonly turns: ClientTurns;
+}
+
+export type DecodedBody =
+  | { readonly kind: "bytes"; readonly bytes: Bytes }
+  | { readonly kind: "shape"; readonly isObject: boolean }
+  | { readonly kind: "too-large" }
+  | { readonly kind: "damaged"; readonly detail: string };
 
 /** The result of decompressing a file. */
 export type NarMeasure =
@@ -15,7 +42,10 @@ export type NarMeasure =
 export interface Verification extends Disposable {
   /** The file has `fileSize` bytes; `whole`: it is complete. */
   grown(fileSize: number, whole: boolean): void;
-  /** Rejects when the file cannot be read, or the verification was ended. */
+  /**
+   * Rejects when the file cannot be read, or the verification was ended; with "overloaded" when its
+   * memory went to another client's file.
+   */
   readonly measure: Promise<NarMeasure>;
 }
 
@@ -38,4 +68,6 @@ export interface PassThroughVerification extends Disposable {
 export interface NarVerifier {
   start(order: VerifyOrder): Verification;
   passThrough(order: PassThroughOrder): PassThroughVerification;
+  /** Rejects with "overloaded" when its memory went to another client's body. */
+  decode(bytes: Bytes, order: BodyOrder): Promise<DecodedBody>;
 }

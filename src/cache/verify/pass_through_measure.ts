@@ -2,6 +2,7 @@ import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { Failure } from "../../base/failure.ts";
 import { measureBytes } from "./measure_nar.ts";
 import type { NarMeasure, PassThroughOrder } from "./nar_verifier.ts";
+import { sharedPace } from "./pace.ts";
 import type { Bytes } from "../../base/bytes.ts";
 
 /**
@@ -21,7 +22,8 @@ export class PassThroughMeasure {
       if (await share.takeWithin(bytes, order.memoryWaitMs)) return;
       throw new Failure("unavailable", "decoders use all of their memory");
     };
-    this.measure = measureBytes(readable, order, claim).finally(() => share[Symbol.dispose]());
+    this.measure = measureBytes(readable, order, sharedPace(claim))
+      .finally(() => share[Symbol.dispose]());
     // The decoder has failed and reads no more.
     const end = () => this.abort();
     this.measure.then(end, end);

@@ -26,6 +26,10 @@ const BLOCK_OVERHEAD_BYTES = 25_000;
 const BLOCK_STEP_BYTES = 100_000;
 const HEADER_BYTES = 4;
 
+/** Streams that may be empty. Behind them each stream needs some output, as a stream costs time. */
+const EMPTY_STREAMS_MAX = 1_000;
+const STREAM_OUTPUT_BYTES = 256;
+
 /** The size of the output pieces. */
 const OUT_BYTES = 256 * 1024;
 
@@ -36,8 +40,12 @@ export async function* unbzip2(
   const input = new Input(bytes);
   // One buffer for all streams: an empty stream has 14 bytes, and would take 3.6 MB.
   let buffer = new Int32Array(0);
+  let outputBytes = 0;
   try {
     for (let stream = 0; await input.has(HEADER_BYTES) || stream === 0; stream++) {
+      if (stream > EMPTY_STREAMS_MAX + outputBytes / STREAM_OUTPUT_BYTES) {
+        throw new Error("Cannot read bzip2: it has too many small streams");
+      }
       const steps = decoder.header(input.bits.read);
       if (buffer.length !== steps * BLOCK_STEP_BYTES) {
         buffer = new Int32Array(steps * BLOCK_STEP_BYTES);
@@ -46,7 +54,10 @@ export async function* unbzip2(
         await input.has(buffer.length + BLOCK_OVERHEAD_BYTES);
         const block = nextBlock(input.bits, { buffer, checksum });
         if (block === undefined) break;
-        yield* bytesOf(block);
+        for (const piece of bytesOf(block)) {
+          outputBytes += piece.length;
+          yield piece;
+        }
         checksum = block.checksum ^ (checksum << 1 | checksum >>> 31);
       }
     }

@@ -25,6 +25,12 @@ export async function* unzstd(
   const frames = new ZstdFrames(narSize);
   let claimed = 0;
   const decoder = await open();
+  async function* output(): AsyncGenerator<Uint8Array> {
+    for await (const piece of decoder.decode()) {
+      frames.decoded(piece.length);
+      yield piece;
+    }
+  }
   try {
     for await (const chunk of bytes) {
       for (const piece of frames.checked(chunk)) {
@@ -33,12 +39,12 @@ export async function* unzstd(
         claimed += Math.max(0, wanted);
         for (let rest = piece; rest.length > 0;) {
           rest = rest.subarray(decoder.take(rest));
-          if (decoder.isFull) yield* decoder.decode();
+          if (decoder.isFull) yield* output();
         }
         // The native one drops the bytes behind a frame in the same input.
-        if (frames.isBetweenFrames) yield* decoder.decode();
+        if (frames.isBetweenFrames) yield* output();
       }
-      yield* decoder.decode();
+      yield* output();
     }
     frames.end();
   } finally {

@@ -10,6 +10,10 @@ const WINDOW_BYTES_MAX = 2 ** WINDOW_LOG_MAX;
 const WINDOW_LOG_MIN = 10;
 const BLOCK_BYTES_MAX = 128 * 1024;
 
+/** Frames that may be empty. Behind them each frame needs some output, as a frame costs a call. */
+const EMPTY_FRAMES_MAX = 16_000;
+const FRAME_OUTPUT_BYTES = 256;
+
 const MAGIC = 0xfd2fb528;
 const SKIPPABLE_MAGIC = 0x184d2a50;
 const MAGIC_BYTES = 4;
@@ -38,6 +42,8 @@ export class ZstdFrames {
   #windowBytes = 0;
   #hasChecksum = false;
   #isLastBlock = false;
+  #frames = 0;
+  #outputBytes = 0;
 
   constructor(narSize: number) {
     this.#narSize = narSize;
@@ -75,6 +81,11 @@ export class ZstdFrames {
     }
   }
 
+  /** The decoder gave out so many bytes. */
+  decoded(byteLength: number): void {
+    this.#outputBytes += byteLength;
+  }
+
   /** The file is complete. Throws where its last frame is not. */
   end(): void {
     if (!this.isBetweenFrames) throw refusal("it ends too early");
@@ -99,6 +110,8 @@ export class ZstdFrames {
   }
 
   #magic(): void {
+    const framesMax = EMPTY_FRAMES_MAX + this.#outputBytes / FRAME_OUTPUT_BYTES;
+    if (++this.#frames > framesMax) throw refusal("it has too many small frames");
     const magic = view(this.#read).getUint32(0, true);
     if (magic === MAGIC) return this.#goOn("header", 1);
     if (magic >>> 4 !== SKIPPABLE_MAGIC >>> 4) throw refusal("no frame begins here");

@@ -47,7 +47,10 @@ function writeHandler(
     const name = documentName(kind, params);
     if (name === undefined) throw new UploadRefused("invalid", `expected the name of a ${kind}`);
     const coding = contentCoding(request.headers.get("content-encoding"));
-    return await uploads.accept({ name, coding, body: uploadBodyOf(request) });
+    return await uploads.accept({
+      ...{ name, coding, client: request.peer },
+      body: uploadBodyOf(request),
+    });
   };
   return { PUT: uploadHandler(handling, "document", accept) };
 }

@@ -3,6 +3,7 @@ import { contentCoding, decodedBody } from "../../../cache/upload/content_coding
 import type { NarinfoUploads } from "../../../cache/upload/narinfo_uploads.ts";
 import type { StoredView } from "../../../cache/upload/stored_view.ts";
 import { collectBody } from "../../../cache/upload/upload_body.ts";
+import type { NarVerifier } from "../../../cache/verify/nar_verifier.ts";
 import { UploadRefused } from "../../../cache/upload/upload_outcome.ts";
 import { NARINFO_TEXT_MAX } from "../../../nix/narinfo_parse.ts";
 import { isStorePathHash } from "../../../nix/store_path.ts";
@@ -15,13 +16,16 @@ export interface UploadNarinfoRouteDeps {
   readonly stored: Pick<StoredView, "narinfo">;
   /** `undefined` unless uploads are allowed. */
   readonly uploads: Pick<NarinfoUploads, "accept"> | undefined;
-  /** Allowance of memory for the bodies. */
-  readonly allowance: MemoryAllowance;
+  /** Memory for the bodies, and their decoder. */
+  readonly decoding: {
+    readonly allowance: MemoryAllowance;
+    readonly decoder: Pick<NarVerifier, "decode">;
+  };
 }
 
 /** A narinfo of a push: stored by PUT, served only where its NAR file is stored, too. */
 export function uploadNarinfoRoute(
-  { stored, uploads, allowance, handling }: UploadNarinfoRouteDeps,
+  { stored, uploads, decoding, handling }: UploadNarinfoRouteDeps,
 ): Route {
   return {
     name: "/upload/{hash}.narinfo",
@@ -44,7 +48,7 @@ export function uploadNarinfoRoute(
           if (!isStorePathHash(storePathHash)) {
             throw new UploadRefused("invalid", "expected a store path hash: 32 nix32 characters");
           }
-          const text = await textOf(routed, allowance);
+          const text = await textOf(routed, decoding);
           const { request: client, requestId } = routed;
           return await uploads.accept({ storePathHash, text, requester: { requestId, client } });
         }),
@@ -53,11 +57,16 @@ export function uploadNarinfoRoute(
   };
 }
 
-async function textOf({ request }: Routed, allowance: MemoryAllowance): Promise<string> {
+async function textOf(
+  { request }: Routed,
+  { allowance, decoder }: UploadNarinfoRouteDeps["decoding"],
+): Promise<string> {
   const bytesMax = NARINFO_TEXT_MAX;
   const coding = contentCoding(request.headers.get("content-encoding"));
   using collected = await collectBody(uploadBodyOf(request), { bytesMax, allowance });
-  const bytes = await decodedBody(collected.bytes, { coding, bytesMax });
+  const { bytes: sent, share } = collected;
+  const encoded = { bytes: sent, bytesMax, client: request.peer, share };
+  const bytes = coding === "none" ? sent : await decodedBody(decoder, { ...encoded, coding });
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
