@@ -43,7 +43,10 @@ export const UPSTREAM_ROWS: readonly Row[] = [
   {
     fault: "the only upstream needs longer than the response header timeout for each answer",
     ...whole,
-    flags: { "cache-upstream-response-header-timeout": "300ms" },
+    flags: {
+      "cache-upstream-response-header-timeout": "300ms",
+      "cache-upstream-body-idle-timeout": "30s",
+    },
     upstream: { onRequest: slowly },
   },
   {
