@@ -9,6 +9,7 @@ import { Demotions } from "../cache/sources/demotions.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
 import { Touches } from "../cache/touches.ts";
+import { decodingWith } from "../cache/verify/decode_encoded.ts";
 import type { History } from "../history/history.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
 import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
@@ -235,7 +236,10 @@ function buildCache(
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
-  const upstreams = buildUpstreams(parts, { resources, paths, loops }, () => {
+  // Before the upstreams: their requests end before it does.
+  const verifier = resources.use(new WorkerVerifier(threads, parts.fetching.verifyThreads));
+  const decode = decodingWith(verifier);
+  const upstreams = buildUpstreams(parts, { resources, paths, loops, decode }, () => {
     negative.clear();
     absentDocuments.clear();
   });
@@ -245,7 +249,6 @@ function buildCache(
   const candidates = { metadata, pool, demotions, nameOf };
   const timeouts = narTimeouts(parts.upstream.settings);
   const fetcher = resources.use(new WorkerFetcher({ ...parts.upstream, threads }));
-  const verifier = resources.use(new WorkerVerifier(threads, parts.fetching.verifyThreads));
   const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer }), verifier };
   const touches = resources.use(new Touches({ metadata, nowMs, log }));
   const reads = new ActiveReads();
@@ -291,6 +294,9 @@ function buildCache(
       ...{ upstreams, attempts, transfers, verifier, downloads, kept },
       watchers: { touches, reads, prefetch: prefetch ?? NO_PREFETCH },
     }),
-    documents: buildDocuments(parts, { ...upstreams, negative: absentDocuments, touches, loops }),
+    documents: buildDocuments(parts, {
+      ...{ ...upstreams, loops, decoder: verifier },
+      ...{ negative: absentDocuments, touches },
+    }),
   };
 }

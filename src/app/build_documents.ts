@@ -3,6 +3,7 @@ import { documentBytesMax } from "../cache/documents/document_bytes.ts";
 import { DocumentServer } from "../cache/documents/serve_document.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import type { Touches } from "../cache/touches.ts";
+import type { NarVerifier } from "../cache/verify/nar_verifier.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
@@ -19,6 +20,7 @@ const MEMORY_BYTES_MAX = 64 << 20;
 export interface DocumentUsers {
   readonly client: HttpClient;
   readonly pool: DocumentPoolDeps["pool"];
+  readonly decoder: Pick<NarVerifier, "decode">;
   readonly observe: DocumentPoolDeps["observe"];
   readonly waited: DocumentPoolDeps["waited"];
   readonly negative: NegativeCache<DocumentPath>;
@@ -28,7 +30,7 @@ export interface DocumentUsers {
 
 /** Wires the cache of listings, logs, realisations and debuginfo. */
 export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
-  const { client, pool, observe, waited, negative, touches, loops } = users;
+  const { client, pool, decoder, observe, waited, negative, touches, loops } = users;
   const { metadata, space } = parts.stores;
   const { log, tracer } = parts.telemetry;
   const sources = new Map(parts.upstream.settings.map((settings) => {
@@ -40,6 +42,7 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
   const fetching = {
     pool: new DocumentPool({ sources, pool, observe, waited }),
     metadata,
+    decoder,
     allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
     totalBytesMax: documentBytesMax(space.limitBytes),
     nowMs: parts.nowMs,

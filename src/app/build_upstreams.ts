@@ -3,6 +3,7 @@ import { nameOfBaseName } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { DecodeBody } from "../upstream/decode_body.ts";
 import { createUpstreamClient } from "../upstream/http/http_client.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import { HttpNarinfoFetcher } from "../upstream/http/http_narinfo_fetcher.ts";
@@ -24,10 +25,11 @@ import { WorkerNarinfos } from "./workers/worker_narinfos.ts";
 /** Wires the upstreams: their narinfos, their NARs, and their health. */
 export function buildUpstreams(
   parts: AppParts,
-  { resources, paths, loops }: {
+  { resources, paths, loops, decode }: {
     readonly resources: AsyncDisposableStack;
     readonly paths: PathRecord;
     readonly loops: Pick<Loops, "described">;
+    readonly decode: DecodeBody;
   },
   cameBack: () => void,
 ) {
@@ -44,7 +46,7 @@ export function buildUpstreams(
   const waited = (upstream: string, wait: RivalWait) =>
     upstreamLog.waited(upstream, wait.ms, lastAnswers.waited(upstream, wait));
   // Before the pool: its requests end before the Worker does.
-  const fetcherOf = narinfoFetchers(parts, client, resources);
+  const fetcherOf = narinfoFetchers(parts, { client, decode, resources });
   const pool = resources.use(
     new UpstreamPool({
       upstreams: all.map((settings) => {
@@ -54,7 +56,7 @@ export function buildUpstreams(
           loops.described(settings.url, isLarder);
           roots.described(settings.url, hasInfo);
         };
-        const parts = { settings, client, fetcher, trace, described, busy };
+        const parts = { settings, client, fetcher, decode, trace, described, busy };
         const source = new HttpNarinfoSource(parts);
         const metered = meteredNarinfoSource(source, metrics, lastAnswers);
         const traced = tracer ? tracedNarinfoSource(metered, tracer) : metered;
@@ -111,8 +113,11 @@ export function buildUpstreams(
 /** Fetchers that share one Worker. */
 function narinfoFetchers(
   { upstream, identity: { secretKey }, telemetry: { log }, runtime: { threads } }: AppParts,
-  client: HttpClient,
-  resources: AsyncDisposableStack,
+  { client, decode, resources }: {
+    readonly client: HttpClient;
+    readonly decode: DecodeBody;
+    readonly resources: AsyncDisposableStack;
+  },
 ): (settings: HttpUpstreamSettings) => NarinfoFetcher {
   const { requireSignature } = upstream;
   const keys = new TrustedKeys(upstream.trustedKeys);
@@ -120,7 +125,7 @@ function narinfoFetchers(
   return (settings) =>
     worker.over(
       settings.url,
-      new HttpNarinfoFetcher({ settings, client, keys, requireSignature }),
+      new HttpNarinfoFetcher({ settings, client, decode, keys, requireSignature }),
     );
 }
 

@@ -9,6 +9,7 @@ import { FolderReader } from "../cache/import/binary_cache/folder_reader.ts";
 import { UpstreamReader } from "../cache/import/binary_cache/upstream_reader.ts";
 import type { ImportProgress, ImportWatcher } from "../cache/import/importer.ts";
 import type { Handling } from "../cache/import/import_nar.ts";
+import { DECODER_HERE, decodingWith } from "../cache/verify/decode_encoded.ts";
 import type { Settings } from "../config/options.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
@@ -64,9 +65,10 @@ function upstreamReader(settings: Settings, url: string): CacheReader {
   const client = createUpstreamClient(SYSTEM_NET, caCertificates(asUpstream));
   const keys = new TrustedKeys([]);
   // The import itself compares signatures.
-  const fetcher = new HttpNarinfoFetcher({ settings: http, client, keys, requireSignature: false });
+  const shared = { settings: http, client, decode: decodingWith(DECODER_HERE) };
+  const fetcher = new HttpNarinfoFetcher({ ...shared, keys, requireSignature: false });
   return new UpstreamReader({
-    narinfos: new HttpNarinfoSource({ settings: http, client, fetcher }),
+    narinfos: new HttpNarinfoSource({ ...shared, fetcher }),
     nars: new HttpNarSource({ settings: http, client }),
     idleTimeoutMs: http.idleTimeoutMs,
     nowMs: () => clock.wallMs(),

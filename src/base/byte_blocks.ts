@@ -48,6 +48,11 @@ export class ByteBlocks {
     }
   }
 
+  /** The first bytes, at most those of the first block. The next call of `add` may change them. */
+  get beginning(): Bytes {
+    return this.#blocks[0]?.subarray(0, this.#byteLength) ?? new Uint8Array(0);
+  }
+
   /** A copy of all bytes in one piece. */
   joined(): Bytes {
     const all = new Uint8Array(this.#byteLength);

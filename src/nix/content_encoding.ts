@@ -1,4 +1,4 @@
-import type { Compression } from "./compression.ts";
+import { type Compression, compressionOfMagic } from "./compression.ts";
 import { excerpt } from "./excerpt.ts";
 
 /** What a body may be encoded in: the compressions of NAR files, and HTTP's own. */
@@ -43,4 +43,10 @@ export function parseContentEncoding(header: string | null | undefined): Content
     if (codecs.length > CODECS_MAX) return { kind: "unknown", name: excerpt(header ?? "") };
   }
   return { kind: "known", codecs };
+}
+
+/** The encoding of a body that does not say it: of one that begins as a compressed file does. */
+export function codecOfMagic(bytes: Uint8Array): readonly Codec[] {
+  const compression = compressionOfMagic(bytes);
+  return compression === "none" ? [] : [compression];
 }

@@ -1,4 +1,5 @@
 import { Failure, messageOf } from "../base/failure.ts";
+import { KNOWN_CONTENT_ENCODINGS } from "../nix/content_encoding.ts";
 import { UPSTREAM_SILENT } from "../telemetry/outages.ts";
 import { NoAnswer, type UpstreamFailure, type UpstreamReading } from "./upstream.ts";
 
@@ -39,6 +40,7 @@ export function hintFor(
   }
   // Without a connection no other timeout helps.
   if (reason === "timeout" && /connecting took/.test(detail)) return UPSTREAM_SILENT;
+  if (/Content-Encoding/.test(detail)) return `have it send ${KNOWN_CONTENT_ENCODINGS}`;
   if (status !== UNAUTHORIZED) return HINTS[reason];
   return hasCredentials
     ? "correct its credentials in --netrc-file or in its URL: it refuses them"

@@ -1,7 +1,7 @@
 import denoJson from "../../../deno.json" with { type: "json" };
-import { boundedText } from "../../base/bounded_text.ts";
 import { messageOf } from "../../base/failure.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
+import { DECODER_HERE, decodingWith } from "../../cache/verify/decode_encoded.ts";
 import type { Settings } from "../../config/options.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
@@ -13,7 +13,9 @@ import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../../upstream/http/http_narinfo_source.ts";
 import type { HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
+import { readSmallDocument } from "../../upstream/http/small_document.ts";
 import { UpstreamFetch } from "../../upstream/http/upstream_fetch.ts";
+import type { DocumentReading } from "../../upstream/upstream.ts";
 import { caCertificates, upstreamSettings } from "../upstream_settings.ts";
 
 /** Result of a probe of an upstream. */
@@ -41,7 +43,7 @@ export interface ProbeOrder {
   readonly signal: AbortSignal;
 }
 
-const INFO_BYTES_MAX = 64 << 10;
+const DECODE = decodingWith(DECODER_HERE);
 
 /** More requests would only be for paths that an upstream no longer has. */
 const PATHS_MAX = 4;
@@ -66,25 +68,21 @@ async function probe(
     await fetchCacheInfo(requests, url, signal);
     // The second request finds the connection open.
     const startedAtMs = clock.nowMs();
-    const { status, text, clockLeadMs } = await fetchCacheInfo(requests, url, signal);
+    const { status, reading, clockLeadMs } = await fetchCacheInfo(requests, url, signal);
     const latencyMs = clock.nowMs() - startedAtMs;
     if (status !== 200 && status !== 404) {
       const given = http.authorization === undefined ? "" : ", with its credentials";
       const reason = `HTTP status ${status}${given}`;
       return { ...base, clockLeadMs, reach: { kind: "refused", reason } };
     }
-    const problem = status === 200 ? problemOf(text) : undefined;
+    const problem = status === 200 ? problemOf(reading) : undefined;
     if (problem !== undefined) {
       return { ...base, clockLeadMs, reach: { kind: "refused", reason: problem } };
     }
     const keys = new TrustedKeys(settings["cache.upstream-public-key"]);
-    const fetcher = new HttpNarinfoFetcher({
-      settings: http,
-      client,
-      keys,
-      requireSignature: true,
-    });
-    const source = new HttpNarinfoSource({ settings: http, client, fetcher });
+    const shared = { settings: http, client, decode: DECODE };
+    const fetcher = new HttpNarinfoFetcher({ ...shared, keys, requireSignature: true });
+    const source = new HttpNarinfoSource({ ...shared, fetcher });
     const signature = await signatureOf(source, keys, pathsOf(url), signal);
     const reach = { kind: "reached", latencyMs, hasInfo: status === 200 } as const;
     return { ...base, clockLeadMs, reach, signature };
@@ -102,8 +100,8 @@ async function fetchCacheInfo(requests: UpstreamFetch, url: string, signal: Abor
   return await requests.run(`${url}/nix-cache-info`, { signal }, async (response) => {
     const atMs = clock.wallMs();
     const { status, headers } = response;
-    const text = await boundedText(response, { bytesMax: INFO_BYTES_MAX });
-    return { status, text, clockLeadMs: clockLeadOf(headers, atMs) };
+    const reading = await readSmallDocument(response, { decode: DECODE, upstream: url });
+    return { status, reading, clockLeadMs: clockLeadOf(headers, atMs) };
   });
 }
 
@@ -116,9 +114,10 @@ function clockLeadOf(headers: Headers, atMs: number): number | undefined {
   return Math.abs(fresh) < Math.abs(aged) ? fresh : aged;
 }
 
-function problemOf(text: string): string | undefined {
+function problemOf(reading: DocumentReading): string | undefined {
+  if (reading.kind !== "found") return reading.kind === "failed" ? reading.detail : undefined;
   try {
-    const { storeDir } = parseNixCacheInfo(text);
+    const { storeDir } = parseNixCacheInfo(reading.text);
     return storeDir === STORE_DIR ? undefined : `its store directory is ${storeDir}`;
   } catch (error) {
     return messageOf(error);

@@ -2,6 +2,7 @@
 // timeouts, queues and spans. It writes no file, so no slow disk holds a narinfo.
 import { messageOf } from "../../base/failure.ts";
 import { type WorkerScope, workerScope } from "../../base/worker_scope.ts";
+import { DECODER_HERE, decodingWith } from "../../cache/verify/decode_encoded.ts";
 import { parsePublicKey, parseSecretKey } from "../../nix/signature.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { clock } from "../../runtime/current.ts";
@@ -49,7 +50,8 @@ export function runNarinfoThread(
     const client = createUpstreamClient(net, caCertificates);
     const keys = new TrustedKeys(start.trustedKeys.map(parsePublicKey));
     const secretKey = start.secretKey === undefined ? undefined : parseSecretKey(start.secretKey);
-    const shared = { client, keys, requireSignature, secretKey };
+    const decode = decodingWith(DECODER_HERE);
+    const shared = { client, decode, keys, requireSignature, secretKey };
     return new Map(
       upstreams.map((settings) => [settings.url, new HttpNarinfoFetcher({ settings, ...shared })]),
     );

@@ -1,5 +1,7 @@
 import { looksLikeObject } from "../../base/json_object.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
+import type { Bytes } from "../../base/bytes.ts";
+import { formatBytes } from "../../base/format_units.ts";
 import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
 import type { DocumentFacts, DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
 import type { ChangeWriter } from "../../metadata/metadata_store.ts";
@@ -8,6 +10,8 @@ import { parseNarName } from "../../nix/nar_name.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { DocumentPool, OpenDocument } from "../../upstream/document_pool.ts";
+import { decodeEncoded } from "../verify/decode_encoded.ts";
+import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { collectDocument } from "./collect_document.ts";
 import { memoryDocument, type SentDocument, streamedDocument } from "./document_answer.ts";
 import { documentPieces, documentTag } from "./document_bytes.ts";
@@ -16,10 +20,14 @@ import { DOCUMENT_RULES, type DocumentRule } from "./document_rules.ts";
 /** How long a client waits for the database; a locked one takes the document later. */
 const KEEP_WAIT_MS = 500;
 
+/** How long the decoding of a document waits for the memory of others. */
+const MEMORY_WAIT_MS = 5_000;
+
 export interface FetchDocumentDeps {
   readonly pool: Pick<DocumentPool, "open">;
   readonly metadata: DocumentKeeper & ChangeWriter;
   readonly allowance: MemoryAllowance;
+  readonly decoder: Pick<NarVerifier, "decode">;
   /** The limit for all kept documents together; `Infinity`: none. */
   readonly totalBytesMax: number;
   readonly nowMs: () => number;
@@ -71,7 +79,6 @@ async function take(
   document: OpenDocument,
 ): Promise<FetchedDocument> {
   const rule = DOCUMENT_RULES[name.kind];
-  const { encoding } = document;
   using held = new DisposableStack();
   const share = held.use(deps.allowance.share());
   const keptBytesMax = Math.min(rule.keptBytesMax, deps.totalBytesMax);
@@ -81,12 +88,16 @@ async function take(
   if (collected.kind === "streamed") {
     held.use(document);
     const rest = held.move();
+    const encoding = encodingOf(document);
     const facts = { encoding, bodyBytes: document.bodyBytes, mayChange: rule.mayChange };
     const sent = streamedDocument(facts, collected.pieces, () => rest.dispose());
     return { kind: "streamed", document: sent };
   }
   document[Symbol.dispose]();
-  const { bytes } = collected;
+  const { bytes, encoding } = await plainOf(deps, document, {
+    ...{ bytes: collected.bytes, rule, share },
+    bytesMax: rule.keptBytesMax,
+  });
   if (rule.isJson && encoding === undefined && !looksLikeObject(bytes)) {
     throw new Failure("corrupt", "Cannot read document: it is no JSON object");
   }
@@ -97,7 +108,7 @@ async function take(
     ...(encoding === undefined ? {} : { encoding }),
     tag: documentTag(bytes),
     bodyBytes: bytes.length,
-    mayChange: rule.mayChange || mayBeCut(rule, document),
+    mayChange: rule.mayChange || mayBeCut(rule, { framed: document.framed, encoding }),
     ...archiveOf(name, bytes),
   };
   const pieces = documentPieces(bytes);
@@ -115,8 +126,65 @@ async function take(
   return { kind: "streamed", document: sent };
 }
 
+interface EncodedBytes {
+  readonly bytes: Bytes;
+  readonly rule: DocumentRule;
+  /** The largest decoded document. */
+  readonly bytesMax: number;
+  readonly share: MemoryShare;
+}
+
+interface PlainBytes {
+  readonly bytes: Bytes;
+  /** `undefined` for a document that was decoded. */
+  readonly encoding: string | undefined;
+}
+
+/**
+ * The decoded document. One that is too large for memory, or that larder cannot decode, keeps its
+ * encoding. Throws a Failure "corrupt" when it is larger than its kind may be.
+ */
+async function plainOf(
+  { decoder, log }: Pick<FetchDocumentDeps, "decoder" | "log">,
+  document: OpenDocument,
+  { bytes, rule, bytesMax, share }: EncodedBytes,
+): Promise<PlainBytes> {
+  const { codecs, encoding, upstream } = document;
+  if (codecs.length === 0) {
+    if (encoding !== undefined) log.warn("document encoding not known", { upstream, encoding });
+    return { bytes, encoding };
+  }
+  const encoded = { bytes, encoding: encodingOf(document) };
+  if (!await share.takeWithin(bytesMax, MEMORY_WAIT_MS)) return encoded;
+  const body = await decodeEncoded(decoder, bytes, { codecs, bytesMax, upstream })
+    .catch((error) => {
+      if (error instanceof Failure && error.kind === "overloaded") return undefined;
+      throw error;
+    });
+  switch (body?.kind) {
+    case "bytes":
+      return { bytes: body.bytes, encoding: undefined };
+    case "damaged":
+      // A client may know better. Without a Content-Encoding it is what it is.
+      return { bytes, encoding };
+    case "too-large":
+      if (rule.mayBeLarger) return encoded;
+      throw new Failure("corrupt", `Cannot read document: it is over ${formatBytes(bytesMax)}`);
+    case undefined:
+      return encoded;
+  }
+}
+
+/** The Content-Encoding of the bytes as they came. */
+function encodingOf({ encoding, codecs }: OpenDocument): string | undefined {
+  return encoding ?? (codecs.length > 0 ? codecs.join(", ") : undefined);
+}
+
 /** True where a cut body looks like a whole one. */
-function mayBeCut({ isJson }: DocumentRule, { framed, encoding }: OpenDocument): boolean {
+function mayBeCut(
+  { isJson }: DocumentRule,
+  { framed, encoding }: Pick<OpenDocument, "framed" | "encoding">,
+): boolean {
   return !framed && (!isJson || encoding !== undefined);
 }
 

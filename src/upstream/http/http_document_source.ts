@@ -2,6 +2,7 @@ import { ByteBlocks } from "../../base/byte_blocks.ts";
 import { Failure } from "../../base/failure.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
+import { type Codec, codecOfMagic, parseContentEncoding } from "../../nix/content_encoding.ts";
 import type { DocumentPath } from "../../nix/document_name.ts";
 import { clock } from "../../runtime/current.ts";
 import type { HttpClient } from "../../runtime/net.ts";
@@ -10,12 +11,13 @@ import { UpstreamTimeout } from "./answer_watch.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";
 import { failedReading, readRefusal } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
+import { unknownEncoding } from "./small_document.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
 /** Read as part of the answer, under its timeouts: nearly all documents are smaller. */
 const FIRST_BYTES = 64 * 1024;
 
-// Deno's fetch decodes gzip, and in 2.6.8 brotli too: these encodings never appear here.
+/** The names of an unknown encoding that may go on to a client. */
 const ENCODING_REGEXP = /^[a-z0-9-]{1,16}(?:, ?[a-z0-9-]{1,16})*$/;
 
 export interface HttpDocumentSourceDeps {
@@ -45,19 +47,25 @@ export class HttpDocumentSource implements DocumentSource {
       const options = { headers: this.#trace.headers(), signal, answered };
       return await this.#fetch.run(`${this.url}/${path}`, options, async (response) => {
         if (response.status !== 200) return await readRefusal(response);
-        const encoding = response.headers.get("content-encoding")?.toLowerCase() ?? "identity";
-        if (ENCODING_REGEXP.test(encoding)) {
-          return { kind: "found", body: await this.#begin(response, encoding) };
+        const header = response.headers.get("content-encoding")?.toLowerCase() ?? "";
+        const encoding = parseContentEncoding(header);
+        if (encoding.kind === "known") {
+          const { codecs } = encoding;
+          const name = codecs.length > 0 ? codecs.join(", ") : undefined;
+          return { kind: "found", body: await this.#begin(response, { name, codecs }) };
+        }
+        if (ENCODING_REGEXP.test(header)) {
+          return { kind: "found", body: await this.#begin(response, { name: header, codecs: [] }) };
         }
         await response.body?.cancel();
-        return { kind: "failed", reason: "garbage", detail: "Cannot read its Content-Encoding" };
+        return unknownEncoding(encoding.name);
       });
     } catch (error) {
       return failedReading(error);
     }
   }
 
-  async #begin({ headers, body }: Response, encoding: string): Promise<DocumentBody> {
+  async #begin({ headers, body }: Response, { name, codecs }: Encoding): Promise<DocumentBody> {
     const length = headers.get("content-length") ?? "";
     const first = new ByteBlocks();
     let rest = body === null ? undefined : new PieceReader(body);
@@ -67,12 +75,18 @@ export class HttpDocumentSource implements DocumentSource {
       else first.add(piece);
     }
     return {
-      encoding: encoding === "identity" ? undefined : encoding,
+      encoding: name,
+      codecs: name === undefined ? codecOfMagic(first.beginning) : codecs,
       bodyBytes: wholeNumber(length),
       framed: length !== "" || headers.has("transfer-encoding"),
       ...bodyOf({ first, rest, idleTimeoutMs: this.#idleTimeoutMs }),
     };
   }
+}
+
+interface Encoding {
+  readonly name: string | undefined;
+  readonly codecs: readonly Codec[];
 }
 
 interface BodyParts {

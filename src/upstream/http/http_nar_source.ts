@@ -1,6 +1,7 @@
 import { Failure } from "../../base/failure.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
 import type { HttpClient } from "../../runtime/net.ts";
+import { parseContentEncoding } from "../../nix/content_encoding.ts";
 import { resolveLocation } from "../location.ts";
 import { readStatus } from "../read_narinfo.ts";
 import { type NarBody, type NarBodySource, type NarRequest, NoAnswer } from "../upstream.ts";
@@ -87,7 +88,7 @@ export class HttpNarSource implements NarBodySource {
 
   async #foundOrAbsent(response: Response): Promise<boolean> {
     const encoding = response.headers.get("content-encoding") ?? "identity";
-    if (readStatus(response.status) === "found" && encoding === "identity") return true;
+    if (readStatus(response.status) === "found" && isPlain(encoding)) return true;
     const reading = await readRefusal(response);
     if (reading.kind === "absent") return false;
     throw new Failure(
@@ -96,6 +97,11 @@ export class HttpNarSource implements NarBodySource {
       { status: response.status },
     );
   }
+}
+
+function isPlain(contentEncoding: string): boolean {
+  const encoding = parseContentEncoding(contentEncoding);
+  return encoding.kind === "known" && encoding.codecs.length === 0;
 }
 
 /** No NAR is empty: the length 0 says nothing of its size. */

@@ -2,6 +2,7 @@ import type { SecretKey } from "../../nix/signature.ts";
 import { signNarinfo } from "../../nix/sign_narinfo.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import type { HttpClient } from "../../runtime/net.ts";
+import type { DecodeBody } from "../decode_body.ts";
 import { readNarinfo } from "../read_narinfo.ts";
 import type { DocumentReading, NarinfoReading } from "../upstream.ts";
 import { failedReading } from "./failed_reading.ts";
@@ -13,6 +14,8 @@ import { UpstreamAttempts } from "./upstream_attempts.ts";
 export interface HttpNarinfoFetcherDeps {
   readonly settings: HttpUpstreamSettings;
   readonly client: HttpClient;
+  /** Decodes what `fetch` does not. Default: such responses are refused. */
+  readonly decode?: DecodeBody | undefined;
   readonly keys: TrustedKeys;
   readonly requireSignature: boolean;
   /** Signs every narinfo that a trusted key signed; default: signs none. */
@@ -30,13 +33,13 @@ export class HttpNarinfoFetcher implements NarinfoFetcher {
   }
 
   async fetch(order: NarinfoOrder, watch: NarinfoWatch): Promise<NarinfoReading> {
-    const { settings: { url: baseUrl }, keys, requireSignature, secretKey } = this.#deps;
+    const { settings: { url: baseUrl }, decode, keys, requireSignature, secretKey } = this.#deps;
     const { storePathHash, headers, isFinal } = order;
     const url = `${baseUrl}/${storePathHash}.narinfo`;
     const document = await this.#attempts.run(
       url,
       { headers, isFinal, ...watch },
-      readSmallDocument,
+      (response) => readSmallDocument(response, { decode, upstream: baseUrl }),
     )
       .catch((error): DocumentReading => failedReading(error));
     if (document.kind !== "found") return document;

@@ -3,6 +3,7 @@ import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { HttpClient } from "../../runtime/net.ts";
+import type { DecodeBody } from "../decode_body.ts";
 import {
   type DocumentReading,
   ForeignStore,
@@ -33,6 +34,8 @@ export interface HttpNarinfoSourceDeps {
   readonly client: HttpClient;
   /** Requests narinfos, here or on another thread. This thread keeps the timeouts. */
   readonly fetcher: NarinfoFetcher;
+  /** Decodes what `fetch` does not. Default: such responses are refused. */
+  readonly decode?: DecodeBody | undefined;
   readonly trace?: UpstreamTrace | undefined;
   /** Called with each answer to a request for its nix-cache-info. */
   readonly described?: ((root: UpstreamRoot) => void) | undefined;
@@ -72,12 +75,12 @@ export class HttpNarinfoSource implements NarinfoSource {
   }
 
   async describe(signal?: AbortSignal): Promise<number | undefined> {
-    const { trace = NO_UPSTREAM_TRACE, described = () => undefined } = this.#deps;
+    const { decode, trace = NO_UPSTREAM_TRACE, described = () => undefined } = this.#deps;
     const reading = await this.#fetch
       .run(`${this.url}/nix-cache-info`, { headers: trace.headers(), signal }, (response) => {
         const { status, headers } = response;
         described({ hasInfo: status === 200, isLarder: headers.has(LARDER_HEADER) });
-        return readSmallDocument(response);
+        return readSmallDocument(response, { decode, upstream: this.url });
       })
       .catch((error): DocumentReading => failedReading(error));
     if (reading.kind === "failed") {

@@ -79,7 +79,7 @@ export class UpstreamAttempts {
       client: this.#client,
       signal,
       headers: {
-        // Deno decodes gzip and br, requested or not, and drops the length.
+        // In 2.6.8, Deno decodes gzip and br, requested or not, and drops length and encoding.
         "accept-encoding": "identity",
         "user-agent": userAgent,
         ...headers,
