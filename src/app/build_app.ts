@@ -105,7 +105,7 @@ export function buildApp(given: AppParts): App {
   const { inFlight } = cache;
   const transfers = { inFlight, downloads, reads, uploads: uploads.inFlight };
   const shown = { upstreams: cache, transfers, storage: { space, disk, pins: pinReads }, history };
-  const known = { names, negative: cache.negative, record: paths };
+  const known = { names, kept: cache.kept, negative: cache.negative, record: paths };
   const page = buildPage(parts, { ...shown, paths: known, isDraining: () => !ready });
   const pinsChanged = () => {
     page.pinsChanged();
@@ -273,9 +273,9 @@ function buildCache(
   const transfers = new PassThroughTransfers(nowMs);
   const inFlight = allInFlight([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => inFlight.count);
-  const shared = { pool, negative, demotions, touches, downloads, space, names, loops };
-  const { narinfos, narinfoFetches, prefetch } = buildNarinfos(parts, shared);
   const kept = buildKeptNars(parts, { downloads, space });
+  const shared = { pool, negative, demotions, touches, downloads, kept, space, names, loops };
+  const { narinfos, narinfoFetches, prefetch } = buildNarinfos(parts, shared);
   return {
     ...{ pool, lastAnswers, downloads, inFlight, space },
     ...{ kept, negative, absentDocuments, verifier },

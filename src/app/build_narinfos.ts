@@ -1,5 +1,6 @@
 import type { Downloads } from "../cache/download/downloads.ts";
 import { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
+import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { noteStorePathNames } from "../cache/narinfo/note_store_path_names.ts";
 import { createSigner } from "../cache/narinfo/own_signature.ts";
@@ -22,6 +23,7 @@ export interface NarinfoNeighbours {
   readonly demotions: Demotions;
   readonly touches: Touches;
   readonly downloads: Downloads;
+  readonly kept: KeptNars;
   readonly space: Space;
   readonly names: Pick<StorePathNames, "note">;
   readonly loops: Pick<Loops, "isPassedOn">;
@@ -31,7 +33,7 @@ export interface NarinfoNeighbours {
 export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const { nowMs, fetching, stores: { metadata, leases } } = parts;
   const { log, metrics } = parts.telemetry;
-  const { pool, negative, demotions, touches, downloads, space, names, loops } = neighbours;
+  const { pool, negative, demotions, touches, downloads, kept, space, names, loops } = neighbours;
   const signer = createSigner(parts.identity.secretKey);
   const narinfoFetches = new NarinfoFetches({
     metadata: noteStorePathNames(metadata, names),
@@ -50,7 +52,8 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   });
   const narinfos = new NarinfoServer({
     rows: { metadata, signer },
-    ...{ narinfoFetches, negative, demotions, touches, loops, log },
+    ...{ kept, narinfoFetches, negative, demotions, touches, loops, nowMs, log },
+    isUpstream: (url) => pool.has(url),
     prefetch: prefetch ?? NO_PREFETCH,
   });
   return { narinfos, narinfoFetches, prefetch };

@@ -2,6 +2,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import type { Downloads } from "../cache/download/downloads.ts";
 import { Explainer } from "../cache/explain/explainer.ts";
+import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { PathRecord } from "../cache/nar/path_record.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
@@ -41,6 +42,7 @@ export interface PageSubjects {
     readonly pins: PinReads;
   };
   readonly paths: {
+    readonly kept: Pick<KeptNars, "canOpen">;
     readonly names: StorePathNames;
     readonly negative: NegativeCache;
     /** The answers of upstreams about each path. */
@@ -64,7 +66,8 @@ export interface PageParts extends AsyncDisposable {
 export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { nowMs, stores: { metadata }, telemetry: { log, metrics, problems } } = parts;
   const { identity: { secretKey, usesTls }, upstream: { trustedKeys } } = parts;
-  const { upstreams, history, isDraining, paths: { names: known, negative, record } } = subjects;
+  const { upstreams, history, isDraining, paths: { names: known, kept, negative, record } } =
+    subjects;
   const { space: { budget }, disk, pins: pinReads } = subjects.storage;
   const { inFlight, uploads, downloads, reads } = subjects.transfers;
   const pins = new PinWatch({ metadata, nowMs, log, closures: pinReads });
@@ -93,6 +96,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const page = loadedPage();
   const explainer = new Explainer({
     metadata,
+    kept,
     pins: pinReads,
     keys: [...trustedKeys, ...parts.writes.uploads.keys],
     negative,

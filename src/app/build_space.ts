@@ -66,10 +66,10 @@ export function buildRemover(parts: AppParts, space: Space, reads: ActiveReads) 
 
 /** Wires the kept NAR files to the stores. */
 export function buildKeptNars(
-  { stores: { metadata, nars }, telemetry: { log } }: AppParts,
+  { stores: { metadata, nars }, telemetry: { log }, nowMs }: AppParts,
   { downloads, space }: { readonly downloads: Downloads; readonly space: Space },
 ): KeptNars {
   const { sweeper } = space;
   const changed = () => void space.altered();
-  return new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
+  return new KeptNars({ metadata, nars, sweeper, downloads, changed, nowMs, log });
 }

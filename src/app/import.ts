@@ -84,7 +84,7 @@ function partsOf(
   const { sweeper } = space;
   const changed = () => space.changed();
   const kept = new KeptNars({
-    ...{ metadata, nars, sweeper, changed, log: SILENT },
+    ...{ metadata, nars, sweeper, changed, nowMs, log: SILENT },
     downloads: { has: () => false },
   });
   // An import is no use of its entries.

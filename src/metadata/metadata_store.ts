@@ -35,6 +35,11 @@ export interface NarRow {
   /** File hash from the narinfo, unsigned. */
   readonly fileHash?: FileHash;
   readonly fileSize?: number;
+  /**
+   * When an upstream's narinfo last named the file. 0 after its kept file was lost: nobody has
+   * looked since. `undefined` if no upstream ever did, as for an upload. No claim.
+   */
+  readonly seenAtMs?: number;
 }
 
 /** A kept NAR file, as measured when it was stored. */
@@ -158,8 +163,16 @@ export type Change =
   }
   /** The object's current bytes are verified. Ignored where another object is kept. */
   | { readonly kind: "nar-sealed"; readonly at: StoredName; readonly seal: Seal }
-  /** Marks the object: it counts until `nar-gone`. Ignored where another one is kept. */
-  | { readonly kind: "nar-marked"; readonly at: StoredName; readonly owner: string }
+  /**
+   * Marks the object: it counts until `nar-gone`. Ignored where another one is kept. `isLost`: it
+   * is missing or damaged, so that upstreams must be asked for the NAR's narinfos again.
+   */
+  | {
+    readonly kind: "nar-marked";
+    readonly at: StoredName;
+    readonly owner: string;
+    readonly isLost?: boolean;
+  }
   /**
    * Takes a pending object from its dead owner. NOBODY owns it then, and a `nar-kept` of the former
    * owner is refused. Refused with IntentLost where the object is not pending.

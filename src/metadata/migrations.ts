@@ -30,6 +30,7 @@ const NAMES = {
     "0016_signed_paths",
     "0017_member_urls",
     "0018_reference_rest",
+    "0019_seen",
   ],
   postgres: [
     "0001_tables",
@@ -46,6 +47,7 @@ const NAMES = {
     "0012_copies",
     "0013_signed_paths",
     "0014_member_urls",
+    "0015_seen",
   ],
 } as const;
 

@@ -86,11 +86,12 @@ export interface NarColumns extends KeptColumns {
   readonly nar_size: number;
   readonly file_hash: string | null;
   readonly file_size: number | null;
+  readonly seen_at_ms: number | null;
 }
 
 export function readNarRecord(columns: NarColumns): NarRecord {
   const name = columns.name as NarName;
-  const { file_hash, file_size } = columns;
+  const { file_hash, file_size, seen_at_ms } = columns;
   return {
     name,
     compression: compressionOf(name),
@@ -98,6 +99,7 @@ export function readNarRecord(columns: NarColumns): NarRecord {
     narSize: columns.nar_size,
     ...(file_hash !== null ? { fileHash: file_hash as FileHash } : {}),
     ...(file_size !== null ? { fileSize: file_size } : {}),
+    ...(seen_at_ms !== null ? { seenAtMs: seen_at_ms } : {}),
     ...readKept(name, columns),
   };
 }

@@ -57,10 +57,13 @@ export class Sweeper {
     return this.#isStoreUnavailable && this.#stuck.size > 0;
   }
 
-  /** Marks a kept file for removal, and sweeps it. Its replacement, if any, stays. */
-  async markAndSweep({ at, fileSize }: KeptFile): Promise<void> {
+  /**
+   * Marks a kept file for removal, and sweeps it. Its replacement, if any, stays. "lost": it is
+   * missing or damaged.
+   */
+  async markAndSweep({ at, fileSize }: KeptFile, why?: "lost"): Promise<void> {
     const { metadata, owner } = this.#deps;
-    await metadata.apply([{ kind: "nar-marked", at, owner }]);
+    await metadata.apply([{ kind: "nar-marked", at, owner, isLost: why === "lost" }]);
     await this.sweep([{ at, owner, fileSize }]);
   }
 

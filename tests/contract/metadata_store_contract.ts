@@ -80,6 +80,36 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(bodies, new Map([[a, big.row.body], [b, bare.row.body]]));
   },
 
+  "a NAR is seen at its latest time, and no more once its file is lost": async (store) => {
+    const { nar, ...change } = put(a, []);
+    const seenAt = async () => (await store.findNar(nar.name))?.seenAtMs;
+    const putSeen = (seenAtMs: number) => store.apply([{ ...change, nar: { ...nar, seenAtMs } }]);
+    await store.apply([{ ...change, nar }]);
+    assert.equal(await seenAt(), undefined);
+    await putSeen(2 ** 41);
+    await putSeen(5);
+    await store.apply([{ ...change, nar }]);
+    assert.equal(await seenAt(), 2 ** 41);
+
+    const file = fileOf(nar.name);
+    await store.apply(keep(file));
+    assert.equal(await seenAt(), 2 ** 41);
+    await store.apply([{ kind: "nar-marked", at: file.at, owner: "we" }]);
+    assert.equal(await seenAt(), 2 ** 41);
+    const lost = fileOf(nar.name);
+    await store.apply(keep(lost));
+    await store.apply([{ kind: "nar-marked", at: lost.at, owner: "we", isLost: true }]);
+    assert.equal(await seenAt(), 0);
+    await putSeen(7);
+    assert.equal(await seenAt(), 7);
+
+    const { nar: uploaded } = put(b, []);
+    const upload = fileOf(uploaded.name);
+    await store.apply([put(b, []), ...keep(upload)]);
+    await store.apply([{ kind: "nar-marked", at: upload.at, owner: "we", isLost: true }]);
+    assert.equal((await store.findNar(uploaded.name))?.seenAtMs, undefined);
+  },
+
   "a nar size above 4 GiB survives the round trip": async (store) => {
     const nar = { ...narOf("big"), narSize: 2 ** 33 + 1, fileSize: 2 ** 32 + 1 };
     await store.apply([{ ...put(a, []), nar }]);

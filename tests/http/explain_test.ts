@@ -7,6 +7,7 @@ import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { status } from "../support/faults.ts";
+import { MemoryNarStore } from "../support/memory_nar_store.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -111,13 +112,14 @@ Deno.test("page: why was this path not cached? … evicted, or no upstream had i
 
 Deno.test("explain: the upstream that sent the file is named, until a restart", async () => {
   using folder = tempFolder();
+  await using nars = new MemoryNarStore();
   const path = `${folder.path}/db.sqlite`;
   await using first = await fakeUpstream({ objects: [other], stored: true });
   await using second = await fakeUpstream({ objects: [other], stored: true });
   const upstreams = [first, second];
   {
     await using metadata = new SqliteMetadataStore(await openDatabase(path));
-    await using cache = await TestCache.open({ upstreams, metadata });
+    await using cache = await TestCache.open({ upstreams, metadata, nars });
     await pull(cache, other);
     const told = await explain(cache, other.storePathHash);
     const [sender = ""] = told.nar?.from ?? [];
@@ -131,7 +133,7 @@ Deno.test("explain: the upstream that sent the file is named, until a restart", 
     assert.deepEqual((await explain(cache, other.storePathHash)).nar?.from, [sender]);
   }
   await using metadata = new SqliteMetadataStore(await openDatabase(path));
-  await using cache = await TestCache.open({ upstreams, metadata });
+  await using cache = await TestCache.open({ upstreams, metadata, nars });
   const told = await explain(cache, other.storePathHash);
   assert.equal(told.nar?.from, null);
   assert.match(

@@ -86,7 +86,7 @@ export function applyTo(tables: Tables, change: Change): void {
       narinfos.set(storePathHash, change.row);
       references.set(storePathHash, change.references);
       touches.set(storePathHash, Math.max(change.atMs, touches.get(storePathHash) ?? 0));
-      if (known === undefined) nars.set(change.nar.name, change.nar);
+      nars.set(change.nar.name, seen(known ?? change.nar, change.nar.seenAtMs));
       for (const source of change.sources) putSource(tables, change.nar.name, source);
       tables.loose.delete(change.nar.name);
       tables.staged.delete(change.nar.name);
@@ -210,7 +210,10 @@ function changeFile(
     case "nar-marked":
       if (kept?.at !== at) return;
       mark(tables, kept, change.owner);
-      nars.set(narName, rest);
+      nars.set(
+        narName,
+        change.isLost && rest.seenAtMs !== undefined ? { ...rest, seenAtMs: 0 } : rest,
+      );
       tables.staged.delete(narName);
       return;
     case "nar-taken": {
@@ -224,6 +227,11 @@ function changeFile(
     case "nar-gone":
       pending.delete(at);
   }
+}
+
+function seen(nar: NarRecord, atMs: number | undefined): NarRecord {
+  if (atMs === undefined) return nar;
+  return { ...nar, seenAtMs: Math.max(nar.seenAtMs ?? 0, atMs) };
 }
 
 function mark(

@@ -217,11 +217,13 @@ export class RunningLarder {
     this.remover = new Remover({ metadata, sweeper, reads, changed });
     this.pins = new Pins({ metadata, nowMs, changed });
     const signer = createSigner(undefined);
+    const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, nowMs, log });
     const negative = new NegativeCache(0);
     const told = { metadata, memory: { negative, demotions }, signer, log };
     this.narinfos = new NarinfoServer({
-      ...{ negative, demotions, log, loops: { isPassedOn: false } },
+      ...{ kept, negative, demotions, nowMs, log, loops: { isPassedOn: false } },
       rows: { metadata, signer },
+      isUpstream: () => true,
       narinfoFetches: new NarinfoFetches({
         ...told,
         loops: { isPassedOn: false },
@@ -235,7 +237,6 @@ export class RunningLarder {
     const sinks = new SinkFetcher({ narClients, idleTimeoutMs: 5_000 });
     const transfers = new PassThroughTransfers(nowMs);
     const passThrough = { attempts, sinks, transfers, verifier, tracer };
-    const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, log });
     const sizes = { candidates, narClients, hedgeAfterMs: 60_000 };
     const debuginfoNars = NO_DEBUGINFO_NARS;
     this.nars = new NarServer({

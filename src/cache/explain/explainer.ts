@@ -9,6 +9,7 @@ import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { KeptNars } from "../kept/kept_nars.ts";
 import type { PathRecord, RecordedNar, UpstreamAnswer } from "../nar/path_record.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
 import type {
@@ -25,6 +26,9 @@ const COLDEST_MAX = 1_000;
 /** Further pins that reach a path are counted alone. */
 const PINS_MAX = 100;
 
+/** In the log, where an explanation finds a file damaged. */
+const REQUEST_ID = "explain";
+
 export interface ExplainerDeps {
   readonly metadata: Pick<
     MetadataStore,
@@ -33,6 +37,7 @@ export interface ExplainerDeps {
   readonly pins: PinsOfPath;
   /** The keys of upstreams and uploads. */
   readonly keys: readonly PublicKey[];
+  readonly kept: Pick<KeptNars, "canOpen">;
   readonly negative: Pick<NegativeCache, "has">;
   readonly record: Pick<PathRecord, "of" | "ofNar">;
   readonly log: Pick<Logger, "debug">;
@@ -68,9 +73,11 @@ export class Explainer {
     storePathHash: StorePathHash,
     { name: givenName, signal }: ExplainOptions,
   ): Promise<Explanation> {
-    const { metadata, negative, record } = this.#deps;
+    const { metadata, kept, negative, record } = this.#deps;
     const row = await metadata.findNarinfo(storePathHash);
-    const nar = row && await metadata.findNar(row.narName);
+    const known = row && await metadata.findNar(row.narName);
+    const isLost = known?.kept !== undefined && !await kept.canOpen(known, REQUEST_ID);
+    const nar = known && isLost ? withoutFile(known) : known;
     const upstreams = row === undefined
       ? []
       : (await metadata.sourcesOf(row.narName)).map(({ upstream }) => upstream);
@@ -91,9 +98,11 @@ export class Explainer {
       nar: nar === undefined ? null : {
         name: nar.name,
         is_stored: nar.kept !== undefined,
+        is_lost: isLost,
         file_bytes: nar.kept?.fileSize ?? nar.fileSize ?? null,
         nar_bytes: nar.narSize,
         stored_at: iso(nar.kept?.keptAtMs),
+        seen_at: iso(nar.seenAtMs),
         from: sendersOf(transfers?.senders, upstreams),
       },
       unstored: nar?.kept === undefined && transfers !== undefined ? unstored(transfers) : null,
@@ -160,6 +169,10 @@ function parsedNarinfo(body: string): Narinfo | undefined {
   } catch {
     return undefined;
   }
+}
+
+function withoutFile({ kept: _, ...nar }: NarRecord): NarRecord {
+  return nar;
 }
 
 /** The upstreams that sent a file. An only one that has it did: other members had it from there. */

@@ -21,10 +21,17 @@ export interface Explanation {
   readonly nar: {
     readonly name: string;
     readonly is_stored: boolean;
+    /** True if its stored file is missing or damaged. Then it counts as evicted. */
+    readonly is_lost: boolean;
     readonly file_bytes: number | null;
     readonly nar_bytes: number;
     /** `null` if it is not stored, or an older larder stored it. */
     readonly stored_at: string | null;
+    /**
+     * Time when an upstream's narinfo last named it; the beginning of 1970 if none was seen with it
+     * since its file was given up; `null` if none ever did.
+     */
+    readonly seen_at: string | null;
     /** The upstreams that sent the stored file; `null` if that is unknown. */
     readonly from: readonly string[] | null;
   } | null;

@@ -7,7 +7,8 @@ type ExplainedFacts = Omit<Explanation, "reasons">;
 const FINDINGS: Readonly<Record<ExplainedFacts["verdict"], string>> = {
   hit: "A request is a hit: the narinfo and the NAR file are stored.",
   nar_not_stored: "The narinfo is stored, and its NAR file is not. " +
-    "So the next request for the NAR is a miss: it asks the upstreams.",
+    "So the next request for the NAR is a miss: it asks the upstreams. " +
+    "The next request for the narinfo asks them too, unless one was seen with it within the hour.",
   absent: "A request gets 404 for now: every upstream that answered said it is absent.",
   not_stored: "The narinfo is not stored, so the next request is a miss: it asks the upstreams.",
 };
@@ -39,6 +40,7 @@ const NAMES_MAX = 10;
 export function reasonsOf(facts: ExplainedFacts): readonly string[] {
   return [
     FINDINGS[facts.verdict],
+    ...lostReasons(facts),
     ...unstoredReasons(facts),
     ...evictedReasons(facts),
     ...storedReasons(facts),
@@ -46,6 +48,19 @@ export function reasonsOf(facts: ExplainedFacts): readonly string[] {
     ...signatureReasons(facts),
     ...evictionReasons(facts),
   ];
+}
+
+function lostReasons({ nar }: ExplainedFacts): readonly string[] {
+  if (nar === null || nar.is_stored) return [];
+  const lost = nar.is_lost
+    ? ["larder stored its NAR file, and the file is missing or damaged. It counts as evicted."]
+    : [];
+  const seen = nar.seen_at === null
+    ? "No upstream was ever seen with it: it was uploaded or imported. Push it again."
+    : Date.parse(nar.seen_at) === 0
+    ? "Its NAR file was lost, and no upstream was seen with it since."
+    : `An upstream was last seen with it at ${timeOfDay(nar.seen_at)}.`;
+  return [...lost, seen];
 }
 
 function unstoredReasons({ unstored: last }: ExplainedFacts): readonly string[] {

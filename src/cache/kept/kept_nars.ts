@@ -1,6 +1,6 @@
 import { lruOf } from "../../base/lru.ts";
 import { digestOf } from "../../base/digest_of.ts";
-import { Failure, messageOf } from "../../base/failure.ts";
+import { type Facts, Failure, messageOf } from "../../base/failure.ts";
 import { SingleFlight } from "../../base/single_flight.ts";
 import type {
   ChangeWriter,
@@ -30,6 +30,7 @@ export interface KeptNarsDeps {
   readonly downloads: Pick<Downloads, "has">;
   /** Called after the removal of a wrong file. */
   readonly changed: () => void;
+  readonly nowMs: () => number;
   readonly log: Logger;
 }
 
@@ -53,6 +54,8 @@ export class KeptNars {
   readonly #deps: KeptNarsDeps;
   readonly #known = new KnownFiles();
   readonly #checks = new SingleFlight<StoredName, Content>();
+  /** When a kept object was found missing or damaged. It may come back: a disk does. */
+  readonly #lost = lruOf<StoredName, number>({ countMax: ENTRIES_MAX });
 
   constructor(deps: KeptNarsDeps) {
     this.#deps = deps;
@@ -76,7 +79,32 @@ export class KeptNars {
     }
   }
 
-  /** The same, but throws the Failure of a store that does not answer. */
+  /**
+   * False for a NAR whose file is not kept, or was found to be lost and still is. It looks at no
+   * other file: that would cost each narinfo an opened file.
+   */
+  isHere(nar: NarRecord, requestId: string): boolean | Promise<boolean> {
+    if (nar.kept === undefined) return false;
+    return this.#lost.has(nar.kept.at) ? this.canOpen(nar, requestId) : true;
+  }
+
+  /** Opens the file. False if it is missing or damaged; true while the store does not answer. */
+  async canOpen(nar: NarRecord, requestId: string): Promise<boolean> {
+    try {
+      const file = await this.find(nar, requestId, { signal: new AbortController().signal });
+      await file?.stored[Symbol.asyncDispose]();
+      return file !== undefined;
+    } catch {
+      return true;
+    }
+  }
+
+  /** When this process found the kept file of the NAR lost; `undefined`: it did not. */
+  lostAtMs({ kept }: NarRecord): number | undefined {
+    return kept && this.#lost.get(kept.at);
+  }
+
+  /** The same as `open`, but throws the Failure of a store that does not answer. */
   async find(
     nar: NarRecord,
     requestId: string,
@@ -94,9 +122,9 @@ export class KeptNars {
         kept = now;
         continue;
       }
-      if (stored.seal === kept.seal) return { kept, stored };
+      if (stored.seal === kept.seal) return this.#found({ kept, stored });
       const content = this.#known.contentOf(kept.at, stored.seal);
-      if (content === "right") return { kept, stored };
+      if (content === "right") return this.#found({ kept, stored });
       if (content === "wrong") return void await stored[Symbol.asyncDispose]();
       if (await this.#checked({ name, kept, stored, requestId }) !== "right") return undefined;
     }
@@ -108,7 +136,15 @@ export class KeptNars {
     return (await this.#deps.metadata.findNar(name, { fresh: true }))?.kept;
   }
 
-  /** Logs a missing or cut file. Its row stays until the new download replaces it. */
+  #found(file: OpenKeptFile): OpenKeptFile {
+    this.#lost.delete(file.kept.at);
+    return file;
+  }
+
+  /**
+   * Notes a missing or cut file. Its row stays until a new download replaces it: the whole disk may
+   * be away for a while.
+   */
   #damaged(
     name: NarName,
     kept: KeptFile,
@@ -116,8 +152,14 @@ export class KeptNars {
   ): undefined {
     // A download repairs it, or a file that another process left will.
     if (this.#deps.downloads.has(name)) return;
-    const facts = { nar: name, expected: kept.fileSize, found };
-    this.#deps.log.error("stored nar is damaged", { ...facts, request_id: requestId });
+    this.#lose(kept, { nar: name, expected: kept.fileSize, found, request_id: requestId });
+  }
+
+  /** Logs the first finding of a lost file. */
+  #lose({ at }: KeptFile, facts: Facts): void {
+    if (this.#lost.has(at)) return;
+    this.#lost.set(at, this.#deps.nowMs());
+    this.#deps.log.error("stored nar is damaged", facts);
   }
 
   /** `undefined` for an unreadable file. After "right" the caller opens it again. */
@@ -128,8 +170,7 @@ export class KeptNars {
       if (joined) await stored[Symbol.asyncDispose]();
       return await value;
     } catch (error) {
-      const facts = { nar: name, error: messageOf(error), request_id: requestId };
-      this.#deps.log.error("stored nar is damaged", facts);
+      this.#lose(kept, { nar: name, error: messageOf(error), request_id: requestId });
       return undefined;
     }
   }
@@ -148,10 +189,9 @@ export class KeptNars {
 
   #isRight({ name, kept, stored: { seal }, requestId }: UnverifiedFile, hash: Sha256): boolean {
     const content = hash === kept.fileHash ? "right" : "wrong";
-    // Of several simultaneous readers the first one logs it.
-    if (content === "wrong" && this.#known.contentOf(kept.at, seal) !== "wrong") {
+    if (content === "wrong") {
       const facts = { nar: name, expected: kept.fileHash, found: hash };
-      this.#deps.log.error("stored nar is damaged", { ...facts, request_id: requestId });
+      this.#lose(kept, { ...facts, request_id: requestId });
     }
     this.#known.learn(kept.at, seal, content);
     return content === "right";
@@ -160,7 +200,7 @@ export class KeptNars {
   async #remove(kept: KeptFile): Promise<void> {
     const { sweeper, changed, log } = this.#deps;
     try {
-      await sweeper.markAndSweep(kept);
+      await sweeper.markAndSweep(kept, "lost");
       changed();
     } catch (error) {
       log.warn("damaged nar not removed", { nar: kept.at, error: messageOf(error) });

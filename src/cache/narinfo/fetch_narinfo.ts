@@ -26,6 +26,11 @@ import {
 } from "../nar/nar_naming.ts";
 import type { Signer } from "./own_signature.ts";
 
+export interface NarinfoOptions extends AskOptions {
+  /** True: the path's NAR is lost, so a narinfo of another NAR may replace its row. */
+  readonly isLost?: boolean;
+}
+
 export interface FetchNarinfoDeps {
   readonly pool: Pick<UpstreamPool, "narinfo" | "prefetchNarinfo">;
   readonly metadata: ChangeWriter & NarinfoFinder & ReferenceFinder & Pick<NarFinder, "findNar">;
@@ -54,9 +59,10 @@ export type FetchedNarinfo =
 export async function fetchNarinfo(
   deps: FetchNarinfoDeps,
   storePathHash: StorePathHash,
-  options: AskOptions,
+  { isLost = false, ...options }: NarinfoOptions,
 ): Promise<FetchedNarinfo> {
-  return await storeAnswer(deps, storePathHash, await deps.pool.narinfo(storePathHash, options));
+  const answer = await deps.pool.narinfo(storePathHash, options);
+  return await storeAnswer(deps, storePathHash, { answer, isLost, usedAtMs: deps.nowMs() });
 }
 
 /**
@@ -66,25 +72,34 @@ export async function fetchNarinfo(
 export async function prefetchNarinfo(
   deps: FetchNarinfoDeps,
   storePathHash: StorePathHash,
-  { spare, requestId }: { readonly spare: SpareUpstreams; readonly requestId: string },
+  { urls, requestId }: Pick<SpareUpstreams, "urls"> & { readonly requestId: string },
 ): Promise<FetchedNarinfo> {
-  const answer = await deps.pool.prefetchNarinfo(storePathHash, spare, requestId);
-  return await storeAnswer({ ...deps, nowMs: () => NEVER_USED_AT_MS }, storePathHash, answer);
+  const answer = await deps.pool.prefetchNarinfo(storePathHash, { urls }, requestId);
+  return await storeAnswer(deps, storePathHash, { answer, usedAtMs: NEVER_USED_AT_MS });
+}
+
+/** An answer of the upstreams, and how to write it. */
+interface Answered<Answer extends PoolAnswer = PoolAnswer> {
+  readonly answer: Answer;
+  readonly usedAtMs: number;
+  readonly isLost?: boolean;
 }
 
 async function storeAnswer(
   deps: FetchNarinfoDeps,
   storePathHash: StorePathHash,
-  answer: PoolAnswer,
+  { answer, ...writing }: Answered,
 ): Promise<FetchedNarinfo> {
   if (answer.kind === "absent") return answer;
   if (answer.kind === "unknown") {
     const { kind, later } = answer;
     if (later === undefined) return { kind };
-    return { kind, later: later.then((late) => storeAnswer(deps, storePathHash, late)) };
+    const store = (late: PoolAnswer) =>
+      storeAnswer(deps, storePathHash, { ...writing, answer: late });
+    return { kind, later: later.then(store) };
   }
   try {
-    return await storeFound(deps, storePathHash, answer);
+    return await storeFound(deps, storePathHash, { ...writing, answer });
   } catch (error) {
     // The upstreams' narinfo may be that of another build than the uploaded one.
     const isUploaded = error instanceof Outdated;
@@ -98,8 +113,9 @@ async function storeAnswer(
 async function storeFound(
   { metadata, signer, nowMs, signedPathsMax }: FetchNarinfoDeps,
   storePathHash: StorePathHash,
-  answer: Extract<PoolAnswer, { kind: "found" }>,
+  { answer, usedAtMs, isLost = false }: Answered<Extract<PoolAnswer, { kind: "found" }>>,
 ): Promise<FetchedNarinfo> {
+  const seenAtMs = nowMs();
   const { narinfo, trusted, ownSignature: made } = answer.best;
   const ownSignature = trusted ? made ?? signer.sign(narinfo) : undefined;
   const references = [...new Set(narinfo.references.map(hashOfBaseName))];
@@ -112,8 +128,9 @@ async function storeFound(
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
     const sources = [answer.best, ...answer.others]
       .filter((offer) => isSameFile(offer.narinfo, nar)).map(sourceOf);
-    const facts = { row, references, nar, sources, atMs: nowMs(), unlessKept: true };
-    await metadata.apply([{ kind: "put-narinfo", ...facts }, ...signedFacts]);
+    const facts = { row, references, nar: { ...nar, seenAtMs }, sources, atMs: usedAtMs };
+    const put = { kind: "put-narinfo", ...facts, unlessKept: !isLost } as const;
+    await metadata.apply([put, ...signedFacts]);
     return { kind: "found", row, references };
   };
   try {

@@ -44,8 +44,10 @@ export interface NarinfoFetchesDeps {
 /** A client's request for a narinfo. */
 export interface NarinfoRequest {
   readonly storePathHash: StorePathHash;
-  /** The row whose upstreams have all failed, if there is one. */
+  /** The stored row that may lead nowhere, if there is one. */
   readonly row: NarinfoRow | undefined;
+  /** True: the row's NAR file was kept, and is lost. */
+  readonly isLost?: boolean;
   readonly requestId: string;
 }
 
@@ -76,9 +78,10 @@ export class NarinfoFetches implements NarinfoPrefetcher {
   }
 
   async fetch(request: NarinfoRequest): Promise<ClientNarinfo> {
-    const { storePathHash, row, requestId } = request;
+    const { storePathHash, row, ...options } = request;
     if (this.#deps.loops.isPassedOn) {
-      const narinfo = await fetchNarinfo(this.#deps, storePathHash, { requestId });
+      const { requestId } = options;
+      const narinfo = await fetchNarinfo(this.#deps, storePathHash, options);
       if (narinfo.kind === "unknown") this.#listen(narinfo.later, requestId);
       return { narinfo, isJoined: false, hasJoinedPrefetch: false };
     }
@@ -108,7 +111,9 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     storePathHash: StorePathHash,
     { spare, requestId, came }: PrefetchRequest,
   ): Promise<FetchedNarinfo> {
-    const fetchOnce = () => prefetchNarinfo(this.#deps, storePathHash, { spare, requestId });
+    const demoted = this.#deps.memory.demotions.ofPath(storePathHash);
+    const urls = spare.urls.filter((url) => !demoted.has(url));
+    const fetchOnce = () => prefetchNarinfo(this.#deps, storePathHash, { urls, requestId });
     const narinfo = this.#leased(storePathHash, fetchOnce)
       .catch((error): FetchedNarinfo => {
         const facts = { error: messageOf(error), request_id: requestId };
@@ -121,7 +126,8 @@ export class NarinfoFetches implements NarinfoPrefetcher {
         return outcome;
       });
     const { clearings } = this.#deps.memory.negative;
-    this.#prefetches.set(storePathHash, { narinfo, isComplete: spare.isComplete, clearings });
+    const isComplete = spare.isComplete && urls.length === spare.urls.length;
+    this.#prefetches.set(storePathHash, { narinfo, isComplete, clearings });
     return await narinfo;
   }
 
@@ -154,21 +160,22 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     }
   }
 
-  async #fetch({ row, storePathHash, requestId }: NarinfoRequest): Promise<FetchedNarinfo> {
+  async #fetch({ row, storePathHash, ...options }: NarinfoRequest): Promise<FetchedNarinfo> {
     const { demotions, negative } = this.#deps.memory;
+    const { requestId } = options;
     if (row !== undefined) await this.#demoteSources(row);
     const except = demotions.ofPath(storePathHash);
     if (except.size > 0) {
       // File hash and size are not signed: it may have been their narinfos that were bad.
-      const narinfo = await fetchNarinfo(this.#deps, storePathHash, { requestId, except });
+      const narinfo = await fetchNarinfo(this.#deps, storePathHash, { ...options, except });
       if (narinfo.kind === "found") return narinfo;
       if (narinfo.kind === "unknown") this.#listen(narinfo.later, requestId);
       demotions.forgivePath(storePathHash);
     }
     const { clearings } = negative;
-    const narinfo = await fetchNarinfo(this.#deps, storePathHash, { requestId });
+    const narinfo = await fetchNarinfo(this.#deps, storePathHash, options);
     const note = ({ kind }: FetchedNarinfo) => {
-      if (row === undefined && kind === "absent") negative.add(storePathHash, clearings);
+      if (kind === "absent") negative.add(storePathHash, clearings);
     };
     note(narinfo);
     if (narinfo.kind === "unknown") this.#listen(narinfo.later?.then(note), requestId);

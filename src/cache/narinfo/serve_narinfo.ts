@@ -1,5 +1,5 @@
 import { messageOf } from "../../base/failure.ts";
-import type { MetadataStore, NarinfoRow } from "../../metadata/metadata_store.ts";
+import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
@@ -7,11 +7,18 @@ import { OUTAGES } from "../../telemetry/outages.ts";
 import type { Loops } from "../../upstream/loops.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
 import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "../prefetch/prefetch_ports.ts";
+import type { KeptNars } from "../kept/kept_nars.ts";
 import type { Demotions } from "../sources/demotions.ts";
 import type { Touches } from "../touches.ts";
 import type { NarinfoFetches, NarinfoRequest } from "./narinfo_fetches.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";
+
+/**
+ * How long a narinfo whose NAR is not here is served after an upstream was last seen with it. A
+ * client asks for the NAR within minutes, and upstreams lose NARs seldom.
+ */
+const SEEN_MAX_MS = 60 * 60 * 1_000;
 
 /** `text` is `undefined` for an absent narinfo. */
 export interface NarinfoAnswer {
@@ -33,12 +40,16 @@ export interface NarinfoServerDeps {
     readonly metadata: Pick<MetadataStore, "findNarinfo" | "findNar" | "sourcesOf">;
     readonly signer: Signer;
   };
+  readonly kept: Pick<KeptNars, "isHere" | "lostAtMs">;
   readonly narinfoFetches: Pick<NarinfoFetches, "fetch">;
+  /** True for an upstream of the settings. */
+  readonly isUpstream: (url: string) => boolean;
   readonly negative: NegativeCache;
   readonly demotions: Demotions;
   readonly touches: Touches;
   readonly prefetch: NarinfoResponseWatcher;
   readonly loops: Pick<Loops, "isPassedOn">;
+  readonly nowMs: () => number;
   readonly log: Logger;
 }
 
@@ -56,7 +67,7 @@ export class NarinfoServer {
     storePathHash: StorePathHash,
     { requestId, isHead }: ClientNarinfoRequest,
   ): Promise<NarinfoAnswer> {
-    const { rows: { metadata, signer }, negative, touches, demotions, prefetch } = this.#deps;
+    const { rows: { metadata, signer }, negative, touches, prefetch } = this.#deps;
     // First, since it is in memory.
     if (negative.has(storePathHash)) return KNOWN_ABSENT;
     let row: NarinfoRow | undefined;
@@ -70,12 +81,13 @@ export class NarinfoServer {
     }
     // Another request has learned it during the read.
     if (row === undefined && negative.has(storePathHash)) return KNOWN_ABSENT;
-    if (row !== undefined && (demotions.none || await this.#isFetchable(row))) {
+    const state = row && await this.#stateOf(row, requestId);
+    if (row !== undefined && state === "leads to its NAR") {
       touches.narinfo(storePathHash);
       const isFirstOfPrefetch = prefetch.hit(row, { requestId, isHead });
       return { cacheResult: "HIT", text: signer.textOf(row), isFirstOfPrefetch };
     }
-    return await this.#fetch({ storePathHash, row, requestId }, isHead);
+    return await this.#fetch({ storePathHash, row, isLost: state === "lost", requestId }, isHead);
   }
 
   async #fetch(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
@@ -94,18 +106,40 @@ export class NarinfoServer {
       return { cacheResult, text: signer.textOf(row), isFirstOfPrefetch };
     }
     const { row } = request;
-    // A narinfo whose upstream has failed is better than none.
-    if (row === undefined) return { cacheResult, text: undefined, isFirstOfPrefetch: false };
+    // Nobody could tell: its NAR may come from an upstream that had it. A client that gets 404
+    // would not ask again for an hour.
+    if (row === undefined || narinfo.kind === "absent" || !await this.#hasSource(row)) {
+      return { cacheResult, text: undefined, isFirstOfPrefetch: false };
+    }
     touches.narinfo(row.storePathHash);
     return { cacheResult: "HIT", text: signer.textOf(row), isFirstOfPrefetch: false };
   }
 
-  /** False if every known source of the NAR has failed: the narinfo must be requested again. */
-  async #isFetchable(row: NarinfoRow): Promise<boolean> {
-    const { rows: { metadata }, demotions } = this.#deps;
-    const nar = await metadata.findNar(row.narName);
-    if (nar?.kept !== undefined) return true;
-    const sources = await metadata.sourcesOf(row.narName);
-    return sources.some(({ upstream }) => demotions.get(row.narName, upstream) === undefined);
+  /** Other than "leads to its NAR", upstreams must be asked for the narinfo again. */
+  async #stateOf(row: NarinfoRow, requestId: string): Promise<NarState> {
+    const { rows: { metadata }, kept } = this.#deps;
+    // A database that cannot be read now hides no narinfo in memory.
+    const nar = await metadata.findNar(row.narName).catch(() => undefined);
+    if (nar === undefined || await kept.isHere(nar, requestId)) return "leads to its NAR";
+    if (await this.#isFetchable(nar)) return "leads to its NAR";
+    return nar.kept === undefined ? "may be gone" : "lost";
+  }
+
+  /** True if an upstream was seen with the NAR of late, and has not failed to send it since. */
+  async #isFetchable(nar: NarRecord): Promise<boolean> {
+    const { rows: { metadata }, kept, demotions, nowMs } = this.#deps;
+    const { name, seenAtMs = 0 } = nar;
+    if (nowMs() - seenAtMs > SEEN_MAX_MS || seenAtMs <= (kept.lostAtMs(nar) ?? 0)) return false;
+    if (demotions.none) return true;
+    const sources = await metadata.sourcesOf(name);
+    return sources.some(({ upstream }) => demotions.get(name, upstream) === undefined);
+  }
+
+  async #hasSource({ narName }: NarinfoRow): Promise<boolean> {
+    const { rows: { metadata }, isUpstream } = this.#deps;
+    return (await metadata.sourcesOf(narName)).some(({ upstream }) => isUpstream(upstream));
   }
 }
+
+/** "lost": its file was kept. "may be gone": no upstream was seen with it of late. */
+type NarState = "leads to its NAR" | "may be gone" | "lost";

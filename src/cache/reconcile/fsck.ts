@@ -115,7 +115,9 @@ async function checkShard(
     bad.push(at);
     const { detail, isCertain } = finding;
     const mended = repair && isCertain && await deps.repairer.repair(difference, deps) > 0;
-    watcher.problem({ kind, nar: narNameOf(at), at, detail, mended });
+    const nar = narNameOf(at);
+    const next = kind === "damaged" && isCertain ? await consequence(deps, nar) : "";
+    watcher.problem({ kind, nar, at, detail: detail + next, mended });
   }
   return bad;
 }
@@ -143,6 +145,19 @@ async function checkAgain(
   }
 }
 
+/** What follows for clients: a lost file is an evicted one. */
+async function consequence(
+  { metadata }: Pick<FsckDeps, "metadata">,
+  nar: NarName,
+): Promise<string> {
+  const paths = await metadata.narinfosOf(nar);
+  if (paths.length === 0) return "";
+  const sources = (await metadata.sourcesOf(nar)).map(({ upstream }) => upstream);
+  return sources.length === 0
+    ? `; no upstream had it, so ${paths.join(", ")} is 404 until somebody pushes it again`
+    : `; larder asks its upstreams for ${paths.join(", ")} again: ${sources.join(", ")} had it`;
+}
+
 async function checkContent(
   { metadata, nars, repairer, signal }: FsckDeps,
   row: KeptNar,
@@ -157,7 +172,8 @@ async function checkContent(
     const detail = await wrongContent(record, row, stored);
     if (detail === undefined) return;
     if (repair) await repairer.removeWrong(row);
-    watcher.problem({ kind: "content", nar, at, detail, mended: repair });
+    const next = await consequence({ metadata }, nar);
+    watcher.problem({ kind: "content", nar, at, detail: detail + next, mended: repair });
   } catch (error) {
     // An unreadable file may be right: it stays.
     watcher.problem({ kind: "content", nar, at, detail: messageOf(error), mended: false });

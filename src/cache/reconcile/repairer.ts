@@ -23,7 +23,7 @@ export class Repairer {
 
   /** Removes a file whose content is wrong: the next request fetches it again. */
   async removeWrong(kept: KeptFile): Promise<void> {
-    await this.#deps.sweeper.markAndSweep(kept);
+    await this.#deps.sweeper.markAndSweep(kept, "lost");
   }
 
   /** Checks each difference again, and repairs it. Resolves to the count of repairs. */
@@ -43,7 +43,7 @@ export class Repairer {
     if (lost === undefined) return false;
     const { kept, foundBytes: found = "nothing" } = lost;
     log.error("stored nar is damaged", { nar: narNameOf(at), expected: kept.fileSize, found });
-    await sweeper.markAndSweep(kept);
+    await sweeper.markAndSweep(kept, "lost");
     return true;
   }
 

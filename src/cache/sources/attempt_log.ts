@@ -88,6 +88,7 @@ export class AttemptLog {
     const requestedAtMs = this.#requestedAtMs.get(upstream) ?? Infinity;
     this.#noteOutrun(upstream);
     if (!pool.has(upstream)) return;
+    this.#deps.demotions.sent(upstream);
     // Its body may take minutes.
     pool.noteNar(upstream, { kind: "found" });
     pool.noteNarTime(upstream, clock.nowMs() - requestedAtMs);
@@ -150,7 +151,7 @@ export class AttemptLog {
     if (!this.#deps.pool.has(upstream)) {
       return this.#deps.log.debug("member does not have the nar", this.facts(upstream));
     }
-    this.#deps.demotions.add(this.#nar, upstream, "missing");
+    this.#deps.demotions.lost(this.#nar, upstream);
     this.#deps.record?.narFailed(this.#nar, { upstream, result: "absent" });
     this.#deps.log.warn("upstream lost nar", this.facts(upstream));
   }

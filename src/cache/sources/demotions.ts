@@ -13,6 +13,9 @@ const ENTRIES_MAX = 10_000;
  */
 export type Demotion = "bad" | "missing";
 
+/** An upstream that lost so many NARs of its own narinfos in a row comes last for every narinfo. */
+const LOST_MAX = 3;
+
 const LIMITS = { countMax: ENTRIES_MAX, ttlMs: DEMOTED_FOR_MS };
 
 /** The upstreams that failed to send a NAR file: later requests ask the others first. */
@@ -20,11 +23,26 @@ export class Demotions {
   readonly #entries = lruOf<string, Demotion>(LIMITS);
   /** Demotions by store path, too: an upstream may announce another file each time. */
   readonly #ofPaths = lruOf<StorePathHash, Map<string, Demotion>>(LIMITS);
+  /** NARs that an upstream lacked since it sent one, by its URL. */
+  readonly #lost = lruOf<string, Set<NarName>>(LIMITS);
   #lastAtMs = -Infinity;
 
   add(narName: NarName, upstream: string, how: Demotion): void {
     this.#entries.set(`${narName} ${upstream}`, how);
     this.#lastAtMs = clock.nowMs();
+  }
+
+  /** The upstream lacks a NAR of its own narinfo. */
+  lost(narName: NarName, upstream: string): void {
+    this.add(narName, upstream, "missing");
+    const lost = this.#lost.get(upstream) ?? new Set();
+    if (lost.size < LOST_MAX) lost.add(narName);
+    this.#lost.set(upstream, lost);
+  }
+
+  /** The upstream sends a NAR: it does not lack all of them. */
+  sent(upstream: string): void {
+    this.#lost.delete(upstream);
   }
 
   get(narName: NarName, upstream: string): Demotion | undefined {
@@ -44,7 +62,10 @@ export class Demotions {
 
   /** The upstreams to ask last for the narinfo of this path. */
   ofPath(storePathHash: StorePathHash): ReadonlySet<string> {
-    return new Set(this.none ? [] : this.#ofPaths.get(storePathHash)?.keys());
+    if (this.none) return new Set();
+    const losers = [...this.#lost.keys()]
+      .filter((upstream) => (this.#lost.get(upstream)?.size ?? 0) >= LOST_MAX);
+    return new Set([...this.#ofPaths.get(storePathHash)?.keys() ?? [], ...losers]);
   }
 
   /** No other upstream has the path: drops the "missing" demotions, as the file may be back. */

@@ -74,7 +74,10 @@ export class NarinfoUploads {
       if (untrusted !== undefined) throw new UploadRefused("invalid", untrusted);
       for (let left = TRIES_MAX;; left--) {
         try {
-          return await this.#accept(narinfo, upload);
+          const outcome = await this.#accept(narinfo, upload);
+          // Upstreams lack it, and it is here now.
+          this.#deps.negative.remove(narinfo.storePathHash);
+          return outcome;
         } catch (error) {
           if (!(error instanceof Outdated) || left === 1) throw error;
         }
@@ -84,7 +87,7 @@ export class NarinfoUploads {
 
   async #accept(narinfo: Narinfo, upload: NarinfoUpload): Promise<UploadOutcome> {
     const { requester } = upload;
-    const { rows: { metadata }, negative, entries: { touches } } = this.#deps;
+    const { rows: { metadata }, entries: { touches } } = this.#deps;
     const { storePathHash } = narinfo;
     const isSigned = this.#isSigned(narinfo, upload);
     let row = await metadata.findNarinfo(storePathHash);
@@ -105,7 +108,6 @@ export class NarinfoUploads {
     const from = await uploadedNar(narinfo, find);
     const merged = known === undefined ? narinfo : withSignatures(narinfo, known);
     const outcome = await this.#write({ ...upload, row, narinfo: merged, from, isSigned });
-    negative.remove(storePathHash);
     this.#deps.log.info("narinfo uploaded", {
       path: narinfo.baseName,
       nar: from.nar.name,

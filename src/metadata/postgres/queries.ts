@@ -5,7 +5,7 @@ const SQL = {
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
     WHERE p.hash = $1`,
-  findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size,
+  findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size, seen_at_ms,
       kept_hash, kept_size, kept_id, kept_seal, kept_at_ms
     FROM nar WHERE name = $1`,
   // `~` sorts above every character of a name.

@@ -265,12 +265,13 @@ export class ChangeApplier {
 
   /** Most are new: so the row is added first, and read only if it is known. */
   #narId(nar: NarRow): { readonly id: number; readonly isNew: boolean } {
-    const { name, narHash, narSize, fileHash = null, fileSize = null } = nar;
+    const { name, narHash, narSize, fileHash = null, fileSize = null, seenAtMs = null } = nar;
     const statements = this.#statements;
-    const added = statements.addNar.run(name, narHash, narSize, fileHash, fileSize);
+    const added = statements.addNar.run(name, narHash, narSize, fileHash, fileSize, seenAtMs);
     if (added.changes !== 0) return { id: Number(added.lastInsertRowid), isNew: true };
     const columns = statements.findNar.get(name) as unknown as NarColumns;
     if (!isSameClaim(readNarRecord(columns), nar)) throw new NarNameTaken(name);
+    if (seenAtMs !== null) statements.seeNar.run(seenAtMs, columns.id);
     return { id: columns.id, isNew: false };
   }
 }

@@ -24,6 +24,7 @@ export function changeFile(statements: Statements, change: FileChange): void {
     case "nar-marked":
       if (Number(statements.markNar.run(change.owner, narId, id).changes) === 0) return;
       statements.unkeepNar.run(narId);
+      if (change.isLost) statements.loseNar.run(narId);
       statements.stageNar.run(0, narId);
       return;
     case "nar-taken":

@@ -74,6 +74,7 @@ export const SPACE_SQL = {
   unkeepNar: `UPDATE nar SET kept_id = '', kept_seal = NULL, kept_hash = NULL, kept_size = NULL,
       kept_at_ms = NULL
     WHERE id = ?`,
+  loseNar: "UPDATE nar SET seen_at_ms = 0 WHERE id = ? AND seen_at_ms IS NOT NULL",
   /** Marks a file that no narinfo names: a shared one stays. */
   markUnnamedNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size)
     SELECT id, kept_id, ?, kept_size FROM nar WHERE id = ? AND kept_size IS NOT NULL

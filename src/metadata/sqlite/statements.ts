@@ -44,7 +44,7 @@ const SQL = {
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
     WHERE p.hash = ?`,
-  findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size,
+  findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size, seen_at_ms,
       kept_hash, kept_size, kept_id, kept_seal, kept_at_ms
     FROM nar WHERE name = ?`,
   // `~` sorts above every character of a name.
@@ -77,8 +77,9 @@ const SQL = {
     LEFT JOIN narinfo i ON i.path_id = p.id LEFT JOIN nar n ON n.id = i.nar_id WHERE p.hash = ?`,
   addPath: "INSERT INTO path (hash) VALUES (?)",
   narId: "SELECT id FROM nar WHERE name = ?",
-  addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size)
-    VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+  addNar: `INSERT INTO nar (name, nar_hash, nar_size, file_hash, file_size, seen_at_ms)
+    VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+  seeNar: "UPDATE nar SET seen_at_ms = max(coalesce(seen_at_ms, 0), ?) WHERE id = ?",
   putSource: `INSERT INTO nar_source (nar_id, upstream, location) VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET location = excluded.location`,
   putNarinfo: `INSERT INTO narinfo

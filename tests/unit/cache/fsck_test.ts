@@ -6,7 +6,7 @@ import { Sweeper } from "../../../src/space/sweeper.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
-import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
+import { fileOf, hash, keep, narOf, put, source } from "../../support/metadata_rows.ts";
 import { STAYS } from "../../support/staying_client.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
@@ -25,6 +25,20 @@ Deno.test("fsck: finds and mends in any stores behind the ports", async () => {
   assert.deepEqual((await scene.fsck({ repair: true })).map(({ mended }) => mended), [true, true]);
   assert.deepEqual(await scene.fsck(), []);
   assert.deepEqual(await Array.fromAsync(scene.nars.list(""), ({ at }) => at), [whole]);
+});
+
+Deno.test("fsck: of a lost file it says who had it, and what clients get now", async () => {
+  await using scene = new Scene();
+  await scene.nars.remove(await scene.keep("gone"));
+  const { upstream } = source;
+  const hadIt = `no file where there should be 10 bytes; larder asks its upstreams for ${
+    hash("gone")
+  } again: ${upstream} had it`;
+  assert.deepEqual((await scene.fsck()).map(({ detail }) => detail), [hadIt]);
+
+  await using pushed = new Scene();
+  await pushed.nars.remove(await pushed.keep("gone", []));
+  assert.match((await pushed.fsck())[0]?.detail ?? "", /is 404 until somebody pushes it again$/);
 });
 
 Deno.test("fsck: an orphan that cannot be opened is a problem, and stays", async () => {
@@ -69,11 +83,11 @@ class Scene implements AsyncDisposable {
   }
 
   /** Stores a NAR file of ten bytes with its row. */
-  async keep(seed: string): Promise<StoredName> {
+  async keep(seed: string, sources = [source]): Promise<StoredName> {
     const path = hash(seed);
     const file = fileOf(narOf(path).name, 10);
     await this.write(file.at);
-    await this.#metadata.apply([put(path, []), ...keep(file)]);
+    await this.#metadata.apply([{ ...put(path, []), sources }, ...keep(file)]);
     return file.at;
   }
 

@@ -31,6 +31,7 @@ for (const isReceived of [true, false]) {
       ...{ metadata, nars, downloads },
       sweeper: { markAndSweep: () => assert.fail("nothing is there to remove") },
       changed: () => assert.fail("nothing was removed"),
+      nowMs: () => 7,
       log: createLogger("error", { write: (line) => logged.push(JSON.parse(line).msg) }),
     });
     const nar = await metadata.findNar(PACKED.name);
@@ -70,6 +71,7 @@ Deno.test("kept nars: a change in the second of a file's seal is found", async (
     downloads: { has: () => false },
     sweeper: { markAndSweep: async ({ at }) => void removed.push(at) },
     changed: () => undefined,
+    nowMs: () => 7,
     log: SILENT,
   });
   const nar = await metadata.findNar(PACKED.name);

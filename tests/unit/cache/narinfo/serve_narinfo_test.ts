@@ -7,6 +7,7 @@ import type { Change } from "../../../../src/metadata/metadata_store.ts";
 import type { NarName } from "../../../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../../../src/nix/store_path.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { narOf } from "../../../support/metadata_rows.ts";
 
 const HASH = "0".repeat(32) as StorePathHash;
 const NAR = "nar" as NarName;
@@ -24,7 +25,7 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
     rows: {
       metadata: {
         findNarinfo: () => Promise.resolve(ROW),
-        findNar: () => Promise.resolve(undefined),
+        findNar: () => Promise.resolve({ ...narOf("x"), name: NAR, seenAtMs: 7 }),
         sourcesOf: () => Promise.resolve([{ upstream: UPSTREAM, location: "nar" }]),
       },
       signer: { sign: () => undefined, textOf: ({ body }) => body },
@@ -37,6 +38,9 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
           hasJoinedPrefetch: false,
         }),
     },
+    kept: { isHere: () => false, lostAtMs: () => undefined },
+    isUpstream: (url) => url === UPSTREAM,
+    nowMs: () => 7,
     negative: new NegativeCache(1),
     demotions,
     touches,
