@@ -236,12 +236,14 @@ function buildCache(
   const { log, metrics, tracer = NO_TRACER } = telemetry;
   const negative = new NegativeCache(negativeTtlMs);
   const absentDocuments = new NegativeCache<DocumentPath>(negativeTtlMs);
+  const absentNars = new NegativeCache<NarName>(negativeTtlMs);
   // Before the upstreams: their requests end before it does.
   const verifier = resources.use(new WorkerVerifier(threads, parts.fetching.verifyThreads));
   const decode = decodingWith(verifier);
   const upstreams = buildUpstreams(parts, { resources, paths, loops, decode }, () => {
     negative.clear();
     absentDocuments.clear();
+    absentNars.clear();
   });
   const { pool, lastAnswers } = upstreams;
   const demotions = new Demotions();
@@ -291,7 +293,8 @@ function buildCache(
     remover: buildRemover(parts, space, reads),
     ...{ narinfos, narinfoFetches, prefetch },
     ...buildNars(parts, {
-      ...{ upstreams, attempts, transfers, verifier, downloads, kept },
+      ...{ upstreams, attempts, transfers, verifier, downloads, kept, narinfos },
+      ...{ absent: absentNars, loops },
       watchers: { touches, reads, prefetch: prefetch ?? NO_PREFETCH },
     }),
     documents: buildDocuments(parts, {

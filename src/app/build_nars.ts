@@ -3,13 +3,17 @@ import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { SinkFetcher, type SinkFetcherDeps } from "../cache/fetch/sink_fetcher.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { PassThroughDeps } from "../cache/pass_through/pass_through.ts";
-import { DebuginfoNarServer } from "../cache/serve_debuginfo_nar.ts";
+import type { NarinfoServer } from "../cache/narinfo/serve_narinfo.ts";
+import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
+import { UnnamedNarServer } from "../cache/serve_unnamed_nar.ts";
 import { MemberDownloads } from "../cache/serve_member_download.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
+import type { NarName } from "../nix/nar_name.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
+import type { Loops } from "../upstream/loops.ts";
 import type { AppParts } from "./app_parts.ts";
 import type { buildUpstreams } from "./build_upstreams.ts";
 import { MemberSources } from "./member_sources.ts";
@@ -23,13 +27,17 @@ export interface NarNeighbours {
   readonly watchers: NarServerDeps["watchers"];
   readonly downloads: Downloads;
   readonly kept: KeptNars;
+  readonly narinfos: Pick<NarinfoServer, "serve">;
+  /** NAR names that no upstream has. */
+  readonly absent: NegativeCache<NarName>;
+  readonly loops: Pick<Loops, "isPassedOn">;
 }
 
 /** Wires the answers to NAR requests, of clients and of other members. */
 export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   const { metadata, leases } = parts.stores;
   const { metrics, tracer = NO_TRACER } = parts.telemetry;
-  const { attempts, transfers, verifier, watchers, downloads, kept } = neighbours;
+  const { attempts, transfers, verifier, watchers, downloads, kept, narinfos } = neighbours;
   const timeouts = narTimeouts(parts.upstream.settings);
   const { candidates } = attempts;
   const sources = memberSources(parts, neighbours.upstreams);
@@ -53,8 +61,14 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
         ...{ members: sources, downloads, here, passThrough },
         sinks: (own) => sinks(sources.with(own)),
       }),
-      debuginfoNars: new DebuginfoNarServer({
-        documents: metadata,
+      async narinfoOf(storePathHash, requestId) {
+        const { text } = await narinfos.serve(storePathHash, { requestId, isHead: true });
+        return text === undefined ? undefined : await metadata.findNarinfo(storePathHash);
+      },
+      isUpstream: (url) => candidates.pool.order("nar").includes(url),
+      unnamedNars: new UnnamedNarServer({
+        ...{ documents: metadata, pool: candidates.pool, absent: neighbours.absent },
+        loops: neighbours.loops,
         // A member's file may be another one than the document's.
         sizes: { ...sizes, candidates },
         passThrough,

@@ -1,5 +1,6 @@
-import type { NarFinder, NarRecord } from "../metadata/metadata_store.ts";
-import type { NarName } from "../nix/nar_name.ts";
+import type { NarFinder, NarinfoRow, NarRecord } from "../metadata/metadata_store.ts";
+import { compressionOf, hashOf, type NarName, type NarReference } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { Client, Requester } from "./nar/requester.ts";
@@ -21,7 +22,7 @@ import {
   restPassedThrough,
 } from "./pass_through/pass_through.ts";
 import type { NarRequestWatcher } from "./prefetch/prefetch_ports.ts";
-import type { DebuginfoNarServer } from "./serve_debuginfo_nar.ts";
+import type { UnnamedNarServer } from "./serve_unnamed_nar.ts";
 import type { MemberDownloads } from "./serve_member_download.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Touches } from "./touches.ts";
@@ -41,8 +42,15 @@ export interface NarServerDeps {
     readonly prefetch: NarRequestWatcher;
     readonly reads: ActiveReads;
   };
+  /** The narinfo of a store path, stored or from an upstream. */
+  readonly narinfoOf: (
+    storePathHash: StorePathHash,
+    requestId: string,
+  ) => Promise<NarinfoRow | undefined>;
+  /** True for an upstream of the settings. */
+  readonly isUpstream: (url: string) => boolean;
   /** Files that no narinfo names. */
-  readonly debuginfoNars: Pick<DebuginfoNarServer, "open" | "stat" | "isNamed">;
+  readonly unnamedNars: Pick<UnnamedNarServer, "open" | "stat" | "isNamed">;
   /** Requests sizes for HEAD, without a download, of the member that has one or of upstreams. */
   readonly sizes: StatNarDeps;
 }
@@ -59,6 +67,18 @@ export class NarServer {
     this.#tracer = deps.passThrough.tracer;
   }
 
+  /**
+   * The name of the NAR that a reference leads to. Where larder does not know the file by its name,
+   * that is the NAR of its store path, if it is the same.
+   */
+  async resolve({ name, storePathHash }: NarReference, requestId: string): Promise<NarName> {
+    if (storePathHash === undefined || await this.#metadata.findNar(name)) return name;
+    const row = await this.#deps.narinfoOf(storePathHash, requestId);
+    const nar = row && await this.#metadata.findNar(row.narName);
+    const isSame = nar?.narHash === hashOf(name) && nar.compression === compressionOf(name);
+    return nar !== undefined && isSame ? nar.name : name;
+  }
+
   /** `undefined` for an absent file. Throws when a download fails before its first byte. */
   async open(
     narName: NarName,
@@ -68,7 +88,7 @@ export class NarServer {
     const { kept, watchers } = this.#deps;
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) {
-      return await this.#deps.debuginfoNars.open(narName, { requestId, client });
+      return await this.#deps.unnamedNars.open(narName, { requestId, client });
     }
     watchers.touches.nar(narName);
     const isFirstOfPrefetch = watchers.prefetch.requested(narName);
@@ -79,20 +99,29 @@ export class NarServer {
 
   /**
    * An unsigned file hash may have given this name to a NAR of other bytes. Then the file that a
-   * debuginfo document names is still served.
+   * debuginfo document names is still served. So is the file of a row whose upstreams are no longer
+   * in the settings, if another one has it under that name.
    */
   async #fetch(nar: NarRecord, requester: Requester): Promise<NarAnswer | undefined> {
-    const debuginfoNar = () => this.#deps.debuginfoNars.open(nar.name, requester);
+    const unnamed = async () =>
+      await this.#deps.unnamedNars.open(nar.name, requester, await this.#askedBesides(nar));
     try {
       const mayShare = this.#deps.downloads.mayJoin(nar.name);
       const shared = mayShare ? await this.#openShared(nar, requester) : undefined;
       return shared ?? await openPassThrough(this.#deps.passThrough, nar, requester) ??
-        await debuginfoNar();
+        await unnamed();
     } catch (error) {
-      const found = await debuginfoNar();
+      const found = await unnamed();
       if (found === undefined) throw error;
       return found;
     }
+  }
+
+  /** The upstreams with a source of the row have told already that they lack its file. */
+  async #askedBesides({ name }: NarRecord): Promise<"all" | "documented"> {
+    const { isUpstream } = this.#deps;
+    const sources = await this.#metadata.sourcesOf(name);
+    return sources.some(({ upstream }) => isUpstream(upstream)) ? "documented" : "all";
   }
 
   /**
@@ -155,9 +184,9 @@ export class NarServer {
 
   /** True if a row or a document names the file, so that upstreams are requested. */
   async isNamed(narName: NarName): Promise<boolean> {
-    const { debuginfoNars } = this.#deps;
+    const { unnamedNars } = this.#deps;
     return await this.#metadata.findNar(narName) !== undefined ||
-      await debuginfoNars.isNamed(narName);
+      await unnamedNars.isNamed(narName);
   }
 
   /** The same facts without a download, for HEAD. */
@@ -167,12 +196,13 @@ export class NarServer {
     client: Client,
   ): Promise<NarFacts | undefined> {
     const nar = await this.#metadata.findNar(narName);
-    if (nar === undefined) return await this.#deps.debuginfoNars.stat(narName, requestId);
+    if (nar === undefined) return await this.#deps.unnamedNars.stat(narName, requestId);
     const { kept, watchers } = this.#deps;
     const isFirstOfPrefetch = watchers.prefetch.has(narName);
     await using answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
     if (answer !== undefined) return { ...factsOf(answer), isFirstOfPrefetch };
-    return await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId);
+    return await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId) ??
+      await this.#deps.unnamedNars.stat(narName, requestId, await this.#askedBesides(nar));
   }
 
   /** `undefined` without a download, or with one that failed before a client could need it. */

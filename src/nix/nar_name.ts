@@ -1,6 +1,7 @@
 import { type Compression, COMPRESSIONS } from "./compression.ts";
 import type { Sha256 } from "./hash.ts";
 import { NIX32_ALPHABET } from "./nix32.ts";
+import { isStorePathHash, type StorePathHash } from "./store_path.ts";
 
 declare const brand: unique symbol;
 
@@ -42,6 +43,34 @@ export function compressionOf(name: NarName): Compression {
 
 export function hashOf(name: NarName): Sha256 {
   return name.slice(0, HASH_CHARS) as Sha256;
+}
+
+/** A NAR file as a client names it. */
+export interface NarReference {
+  readonly name: NarName;
+  /** The store path of the NAR, where the name of another binary cache says it. */
+  readonly storePathHash?: StorePathHash;
+}
+
+const OF_PATH_REGEXP = /^([^-]{32})-(.*)$/s;
+
+/**
+ * Reads the NAR names of larder, and those of other binary caches that clients remember: of
+ * nix-serve (`<store path hash>-<NAR hash>.nar`) and harmonia (`<NAR hash>.nar?hash=<store path
+ * hash>`). `undefined` for any other.
+ */
+export function parseNarReference(text: string, query = ""): NarReference | undefined {
+  const [, ofPath = new URLSearchParams(query).get("hash") ?? "", rest = text] =
+    OF_PATH_REGEXP.exec(text) ?? [];
+  const name = parseNarName(rest);
+  if (name === undefined) return undefined;
+  if (isStorePathHash(ofPath)) return { name, storePathHash: ofPath };
+  return rest === text ? { name } : undefined;
+}
+
+/** The name without a mark: other binary caches make no marks. */
+export function plainNarName(name: NarName): NarName {
+  return `${hashOf(name)}${endingIn(name)}` as NarName;
 }
 
 function endingIn(name: string): string {

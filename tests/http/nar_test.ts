@@ -137,11 +137,11 @@ Deno.test("nar: HEAD of a NAR that the upstream lost is 404 like GET", async () 
   assert.equal((await cache.get(path)).status, 404);
 });
 
-Deno.test("nar: a name from no narinfo of ours is 404, with no upstream request", async () => {
+Deno.test("nar: a name that no NAR can have is 404, with no upstream request", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });
   const unknown = "0".repeat(52);
-  const names = [`${unknown}.nar.xz`, `${unknown}.nar`, "x.nar", "", ".", "..", `${HASH}.nar`];
+  const names = [`${unknown}.nar.rar`, `${unknown}`, "x.nar", "", ".", "..", `${HASH}.nar`];
   await using server = cache.listen();
   // As they are: a `Request` would resolve the dots.
   for (const name of names) {

@@ -61,7 +61,7 @@ const [demotions, metrics] = [new Demotions(), new Metrics()];
 const log = createLogger("error", { write: () => undefined });
 const verifier = new SmallVerifier();
 
-const NO_DEBUGINFO_NARS = {
+const NO_UNNAMED_NARS = {
   open: async () => undefined,
   stat: async () => undefined,
   isNamed: async () => false,
@@ -238,9 +238,11 @@ export class RunningLarder {
     const transfers = new PassThroughTransfers(nowMs);
     const passThrough = { attempts, sinks, transfers, verifier, tracer };
     const sizes = { candidates, narClients, hedgeAfterMs: 60_000 };
-    const debuginfoNars = NO_DEBUGINFO_NARS;
+    const unnamedNars = NO_UNNAMED_NARS;
     this.nars = new NarServer({
-      ...{ kept, downloads, passThrough, debuginfoNars, sizes },
+      ...{ kept, downloads, passThrough, unnamedNars, sizes },
+      narinfoOf: (storePathHash) => metadata.findNarinfo(storePathHash),
+      isUpstream: () => true,
       watchers: { touches, reads, prefetch: NO_PREFETCH },
     });
   }

@@ -4,7 +4,7 @@ import type { MemberNarServer } from "../../cache/serve_member.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { MEMBER_HEADER } from "../../upstream/member_request.ts";
-import { type NarName, parseNarName } from "../../nix/nar_name.ts";
+import { type NarName, parseNarName, parseNarReference } from "../../nix/nar_name.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import {
   type Answer,
@@ -21,7 +21,7 @@ import { countedAs, requestSeries, servedBytes } from "./request_series.ts";
 import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {
-  readonly nars: Pick<NarServer, "open" | "stat" | "isNamed">;
+  readonly nars: Pick<NarServer, "open" | "stat" | "isNamed" | "resolve">;
   /** Answers other members; `undefined`: there are none. */
   readonly members?: Pick<MemberNarServer, "open" | "stat"> | undefined;
   /** Names of store paths, for the log. */
@@ -66,8 +66,11 @@ export function narRoute(deps: NarRouteDeps): Route {
     describe: (path) => describe(names, path.slice(PREFIX.length)),
     methods: {
       async GET({ params: [text = ""], request, requestId, head }) {
-        const name = parseNarName(text);
-        if (name === undefined) return absent(head);
+        const reference = parseNarReference(text, queryOf(request.url));
+        if (reference === undefined) return absent(head);
+        const name = reference.storePathHash === undefined
+          ? reference.name
+          : await nars.resolve(reference, requestId);
         if (members !== undefined && request.headers.get(MEMBER_HEADER) !== null) {
           const answer = await members[head ? "stat" : "open"](name, requestId, request);
           return answer === undefined ? absent(head) : await memberAnswer(answer, request, head);
@@ -102,11 +105,16 @@ function describe(
   names: Pick<StorePathNames, "of">,
   text: string,
 ): Facts | Promise<Facts> {
-  const nar = parseNarName(text);
+  const nar = parseNarReference(text)?.name;
   if (nar === undefined) return {};
   const factsOf = (name: string | undefined) => name === undefined ? { nar } : { nar, name };
   const name = names.of(nar);
   return name instanceof Promise ? name.then(factsOf) : factsOf(name);
+}
+
+function queryOf(url: string): string {
+  const start = url.indexOf("?");
+  return start < 0 ? "" : url.slice(start);
 }
 
 function absent(head: boolean): Answer {

@@ -7,6 +7,7 @@ import {
   markedNarName,
   narName,
   parseNarName,
+  parseNarReference,
 } from "../../../src/nix/nar_name.ts";
 
 const NIX32 = "0mdqa9w1p6cmli6976v4wi0sw9r4p5prkj7lzfd1877wk11c9c73";
@@ -74,4 +75,19 @@ Deno.test("NAR name: a name that we never hand out is not ours", () => {
     `${NIX32}.nar/`,
   ];
   for (const text of others) assert.equal(parseNarName(text), undefined, text);
+});
+
+Deno.test("NAR reference: names of nix-serve and harmonia have a store path", () => {
+  const [path, nar] = ["0".repeat(32), `${"1".repeat(52)}.nar`];
+  const found = { name: nar, storePathHash: path };
+  assert.deepEqual(parseNarReference(`${path}-${nar}`), found);
+  assert.deepEqual(parseNarReference(nar, `?hash=${path}`), found);
+  for (const query of ["", "?", "?hash=", "?hash=e", `?other=${path}`, `?hash=${path}x`]) {
+    assert.deepEqual(parseNarReference(nar, query), { name: nar });
+  }
+  const mark = `${"1".repeat(52)}-${path}.nar.xz`;
+  assert.deepEqual(parseNarReference(mark), { name: mark });
+  for (const text of [`${"e".repeat(32)}-${nar}`, `-${nar}`, `${path}-x.nar`, `${path}--${nar}`]) {
+    assert.equal(parseNarReference(text), undefined, text);
+  }
 });
