@@ -126,6 +126,12 @@ in
         defaultText = literalMD "`60s`";
         description = "How long to remember that no upstream has a path; 0s is off.";
       };
+      narinfo-refresh = mkOption {
+        type = types.nullOr (types.either types.ints.unsigned (text "a duration such as 30s, 5m or 1h30m, or 0s" "([0-9]+(\\.[0-9]+)?(h|m|s|ms))+|0"));
+        default = null;
+        defaultText = literalMD "`24h`";
+        description = "Age at which served narinfos are checked for signatures; 0s is off.\n\nIn the background, for narinfos whose NAR files are here.";
+      };
       max-size = mkOption {
         type = types.nullOr (types.either types.ints.unsigned (text "a size such as 512K, 10G or 1.5T" "[0-9]+(\\.[0-9]+)?([KMGTPkmgtp]([iI]?[bB])?|[bB])?"));
         default = null;

@@ -103,6 +103,8 @@ export interface UploadParts {
 /** The bounds of requests to upstreams. */
 export interface FetchingParts {
   readonly negativeTtlMs: number;
+  /** How old a served narinfo may be until larder asks for new signatures; 0: for ever. */
+  readonly narinfoRefreshMs: number;
   /** Threads that decompress and hash NARs. */
   readonly verifyThreads: number;
   /** `undefined`: larder prefetches nothing. */

@@ -1,4 +1,5 @@
 import type { Downloads } from "../cache/download/downloads.ts";
+import { NarinfoRefresh } from "../cache/narinfo/narinfo_refresh.ts";
 import { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
@@ -50,9 +51,11 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
     metrics,
     nowMs,
   });
+  const refreshMs = fetching.narinfoRefreshMs;
   const narinfos = new NarinfoServer({
     rows: { metadata, signer },
     ...{ kept, narinfoFetches, negative, demotions, touches, loops, nowMs, log },
+    refresh: new NarinfoRefresh({ pool, metadata, refreshMs, nowMs, log }),
     isUpstream: (url) => pool.has(url),
     prefetch: prefetch ?? NO_PREFETCH,
   });

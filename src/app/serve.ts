@@ -197,6 +197,7 @@ function fetchingParts(settings: Settings): FetchingParts {
   const narBytesMax = settings["cache.prefetch-nar-max-size"];
   return {
     negativeTtlMs: settings["cache.negative-ttl"],
+    narinfoRefreshMs: settings["cache.narinfo-refresh"],
     verifyThreads: settings["cache.verify-threads"],
     prefetch: settings["cache.prefetch"] ? { narBytesMax } : undefined,
   };

@@ -127,6 +127,7 @@ const ABOUT_UPSTREAMS = [
   "cache.upstream-response-header-timeout",
   "cache.upstream-body-idle-timeout",
   "cache.negative-ttl",
+  "cache.narinfo-refresh",
   "cache.prefetch",
   "netrc-file",
 ] as const;

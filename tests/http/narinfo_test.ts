@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { fingerprintOf } from "../../src/nix/fingerprint.ts";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
-import { parsePublicKey } from "../../src/nix/signature.ts";
+import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
+import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { rewritten, withoutLine } from "../support/narinfo_faults.ts";
 import { nextAnswer } from "../support/next_answer.ts";
@@ -107,6 +108,49 @@ Deno.test("narinfo: an unreadable signature is left out of what clients get", as
 
   assert.doesNotMatch(served, /odd/);
   assert.equal(served.match(/^Sig: /gm)?.length, 2, "the upstream's, and ours");
+});
+
+Deno.test("narinfo: signatures that an upstream adds later arrive a day later, once asked", async () => {
+  let nowMs = 1e12;
+  const later = generateSecretKey("later-1");
+  await using upstream = await fakeUpstream(stored);
+  await using cache = await TestCache.open({ upstreams: [upstream], nowMs: () => nowMs });
+  const path = `/${program.storePathHash}.narinfo`;
+  await (await cache.get(await cache.narPath(program.storePathHash))).bytes();
+  await cache.downloadsOver();
+  upstream.breakNarinfo(rewritten((text) => {
+    const { text: signature } = later.sign(fingerprintOf(parseNarinfo(text)));
+    return `${text.replace(/^Deriver: .*\n/m, "")}Sig: ${signature}\n`;
+  }));
+  const before = await cache.narinfo(program.storePathHash);
+  nowMs += 24 * 3_600_000;
+  assert.equal(await cache.narinfo(program.storePathHash), before);
+  assert.equal(upstream.count(path), 1, "a day is not over");
+
+  nowMs++;
+  const answers = await Promise.all([1, 2, 3].map(() => cache.narinfo(program.storePathHash)));
+  assert.deepEqual(answers, [before, before, before], "nobody waits");
+
+  await eventually(
+    "the new signature is served",
+    async () => (await cache.narinfo(program.storePathHash)).includes("later-1:"),
+  );
+  const after = await cache.narinfo(program.storePathHash);
+  assert.equal(after.replace(/^Sig: later-1:.*\n/m, ""), before, "nothing else has changed");
+  assert.equal(upstream.count(path), 2);
+  assert.equal((await cache.get(path)).headers.get("x-cache"), "HIT");
+});
+
+Deno.test("narinfo: with a refresh of 0 no narinfo is asked for again", async () => {
+  let nowMs = 1e12;
+  await using upstream = await fakeUpstream(stored);
+  const options = { upstreams: [upstream], nowMs: () => nowMs, narinfoRefreshMs: 0 };
+  await using cache = await TestCache.open(options);
+  await (await cache.get(await cache.narPath(program.storePathHash))).bytes();
+  await cache.downloadsOver();
+  nowMs += 1e10;
+  for (let count = 0; count < 3; count++) await cache.narinfo(program.storePathHash);
+  assert.equal(upstream.count(`/${program.storePathHash}.narinfo`), 1);
 });
 
 Deno.test("narinfo: one with an unreadable CA is refused, and another upstream's served", async () => {

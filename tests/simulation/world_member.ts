@@ -201,6 +201,7 @@ export class WorldMember implements PlayedHost {
       },
       fetching: {
         negativeTtlMs: 60_000,
+        narinfoRefreshMs: 24 * 3_600_000,
         verifyThreads: 1,
         prefetch: world.prefetches ? { narBytesMax: 100_000 } : undefined,
       },

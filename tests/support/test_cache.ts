@@ -129,6 +129,7 @@ export class TestCache implements AsyncDisposable {
       secretKey: this.secretKey,
       priority: 30,
       negativeTtlMs: 60_000,
+      narinfoRefreshMs: 24 * 3_600_000,
       verifyThreads: 1,
       space: { limitBytes, owner: "test", graceMs },
       // Tests count requests to an upstream; those of prefetch turn it on.

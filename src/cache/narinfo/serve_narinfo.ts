@@ -11,6 +11,7 @@ import type { KeptNars } from "../kept/kept_nars.ts";
 import type { Demotions } from "../sources/demotions.ts";
 import type { Touches } from "../touches.ts";
 import type { NarinfoFetches, NarinfoRequest } from "./narinfo_fetches.ts";
+import type { NarinfoRefresh } from "./narinfo_refresh.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";
 
@@ -42,6 +43,8 @@ export interface NarinfoServerDeps {
   };
   readonly kept: Pick<KeptNars, "isHere" | "lostAtMs">;
   readonly narinfoFetches: Pick<NarinfoFetches, "fetch">;
+  /** Default: no narinfo is asked for again. */
+  readonly refresh?: Pick<NarinfoRefresh, "served">;
   /** True for an upstream of the settings. */
   readonly isUpstream: (url: string) => boolean;
   readonly negative: NegativeCache;
@@ -117,10 +120,14 @@ export class NarinfoServer {
 
   /** Other than "leads to its NAR", upstreams must be asked for the narinfo again. */
   async #stateOf(row: NarinfoRow, requestId: string): Promise<NarState> {
-    const { rows: { metadata }, kept } = this.#deps;
+    const { rows: { metadata }, kept, refresh } = this.#deps;
     // A database that cannot be read now hides no narinfo in memory.
     const nar = await metadata.findNar(row.narName).catch(() => undefined);
-    if (nar === undefined || await kept.isHere(nar, requestId)) return "leads to its NAR";
+    if (nar === undefined) return "leads to its NAR";
+    if (await kept.isHere(nar, requestId)) {
+      refresh?.served(row, nar, requestId);
+      return "leads to its NAR";
+    }
     if (await this.#isFetchable(nar)) return "leads to its NAR";
     return nar.kept === undefined ? "may be gone" : "lost";
   }

@@ -10,7 +10,8 @@ import {
 import { fingerprintOf } from "../../nix/fingerprint.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { formatNarinfo } from "../../nix/narinfo_format.ts";
-import { NARINFO_SIGNATURES_MAX, parseNarinfo } from "../../nix/narinfo_parse.ts";
+import { parseNarinfo } from "../../nix/narinfo_parse.ts";
+import { withSignatures } from "../../nix/narinfo_signatures.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { narUrlOf } from "../nar/nar_naming.ts";
@@ -202,20 +203,4 @@ function conflictLine(known: Narinfo, narinfo: Narinfo): string {
     ? `${expected.slice(0, LINE_LENGTH_MAX)}…`
     : expected.trimEnd();
   return `expected ${shown}, as this path is here with it`;
-}
-
-/**
- * The narinfo with the signatures that only `other` has, as far as a narinfo may have them. The
- * same narinfo where there are none. Both must have one fingerprint.
- */
-function withSignatures(narinfo: Narinfo, other: Narinfo): Narinfo {
-  const known = new Set(narinfo.signatures.map(({ text }) => text));
-  const room = NARINFO_SIGNATURES_MAX - known.size;
-  const added = other.signatures.filter(({ text }) => !known.has(text)).slice(0, room);
-  if (added.length === 0) return narinfo;
-  return {
-    ...narinfo,
-    signatures: [...narinfo.signatures, ...added],
-    lines: [...narinfo.lines, ...added.map(({ text }) => ({ key: "Sig", value: text }))],
-  };
 }

@@ -41,6 +41,12 @@ export const CACHE_OPTIONS = {
     default: 60_000,
     help: "How long to remember that no upstream has a path; 0s is off",
   },
+  "cache.narinfo-refresh": {
+    kind: durationOrOff,
+    default: 24 * 3_600_000,
+    help: "Age at which served narinfos are checked for signatures; 0s is off",
+    details: "In the background, for narinfos whose NAR files are here.",
+  },
   "cache.max-size": {
     kind: size,
     shown: "unlimited",

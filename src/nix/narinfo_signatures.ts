@@ -1,0 +1,18 @@
+import type { Narinfo } from "./narinfo.ts";
+import { NARINFO_SIGNATURES_MAX } from "./narinfo_parse.ts";
+
+/**
+ * The narinfo with the signatures that only `other` has, as far as a narinfo may have them. The
+ * same narinfo where there are none. Both must have one fingerprint.
+ */
+export function withSignatures(narinfo: Narinfo, other: Narinfo): Narinfo {
+  const known = new Set(narinfo.signatures.map(({ text }) => text));
+  const room = NARINFO_SIGNATURES_MAX - known.size;
+  const added = other.signatures.filter(({ text }) => !known.has(text)).slice(0, room);
+  if (added.length === 0) return narinfo;
+  return {
+    ...narinfo,
+    signatures: [...narinfo.signatures, ...added],
+    lines: [...narinfo.lines, ...added.map(({ text }) => ({ key: "Sig", value: text }))],
+  };
+}
