@@ -1,3 +1,4 @@
+import { eitherSignal } from "./either_signal.ts";
 import type { HttpClient, Net } from "../../src/runtime/net.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { asOwner, type Owner } from "./virtual_clock.ts";
@@ -44,15 +45,16 @@ export class PlayedNetwork {
   readonly hosts = new Map<string, PlayedHost>();
   readonly #dice: SeededDice;
   readonly #cut = new Set<string>();
-  #open = 0;
+  readonly #open = new Set<string>();
+  #count = 0;
 
   constructor(dice: SeededDice) {
     this.#dice = dice;
   }
 
   /** Exchanges that are not over. */
-  get open(): number {
-    return this.#open;
+  get open(): readonly string[] {
+    return [...this.#open];
   }
 
   /** Packets between both are lost from now on, or arrive again. */
@@ -66,12 +68,17 @@ export class PlayedNetwork {
     this.#cut.clear();
   }
 
-  /** The network as one process sees it. */
-  of(name: string): Net {
+  /** The network as one process sees it. Its requests end with it. */
+  of(name: string, died: AbortSignal): Net {
     return {
       client: (): HttpClient => ({
         fetch: (url, { method, headers, signal }) =>
-          this.send(name, { method, url: new URL(url), headers: new Headers(headers), signal }),
+          this.send(name, {
+            method,
+            url: new URL(url),
+            headers: new Headers(headers),
+            signal: eitherSignal(signal, died),
+          }),
         dial: async ({ hostname }, signal) => {
           const host = this.#reach(name, hostname);
           if (host === undefined) return (await pauseOrThrow(1, signal).catch(() => {}), false);
@@ -89,24 +96,26 @@ export class PlayedNetwork {
   async send(from: string, request: PlayedRequest): Promise<Response> {
     const { url } = request;
     const died = this.hosts.get(url.hostname)?.died;
-    const signal = died === undefined ? request.signal : AbortSignal.any([request.signal, died]);
-    this.#open++;
-    let isOver = false;
-    const over = () => {
-      if (!isOver) this.#open--;
-      isOver = true;
-    };
+    const signal = died === undefined ? request.signal : eitherSignal(request.signal, died);
+    const exchange = `${++this.#count}: ${request.method} ${url} from ${from}`;
+    this.#open.add(exchange);
+    const over = () => void this.#open.delete(exchange);
     try {
       await pauseOrThrow(this.#dice.between(0.2, 20), signal);
       const host = this.#reach(from, url.hostname);
       if (host === undefined) throw new TypeError("error sending request: connection refused");
       if (host === "silent") return await never(signal);
-      const answer = await orAborted(
-        asOwner(host.owner, () => host.handle({ ...request, signal })),
-        signal,
-      );
-      await pauseOrThrow(answer.delayMs ?? 0, signal);
-      if (this.#reach(from, url.hostname) === "silent") return await never(signal);
+      const answering = asOwner(host.owner, () => host.handle({ ...request, signal }));
+      // Nobody reads the answer to a client that has left meanwhile.
+      answering.then(({ body }) => signal.aborted && leave(body), () => undefined);
+      const answer = await orAborted(answering, signal);
+      try {
+        await pauseOrThrow(answer.delayMs ?? 0, signal);
+        if (this.#reach(from, url.hostname) === "silent") await never(signal);
+      } catch (error) {
+        leave(answer.body);
+        throw error;
+      }
       return this.#response({ ...request, signal }, answer, over);
     } catch (error) {
       over();
@@ -133,6 +142,10 @@ export class PlayedNetwork {
   }
 }
 
+function leave(body: PlayedAnswer["body"]): void {
+  if (body instanceof ReadableStream) body.cancel().catch(() => undefined);
+}
+
 interface BodyParts {
   readonly signal: AbortSignal;
   readonly over: () => void;
@@ -144,7 +157,7 @@ function bodyOf(
   { rate = Infinity, cutAt = Infinity, stallAt = Infinity }: PlayedAnswer,
   { signal, over }: BodyParts,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const pieces = piecesOf(body);
+  const reader = (body instanceof ReadableStream ? body : ReadableStream.from([body])).getReader();
   let sent = 0;
   let rest = new Uint8Array(0);
   return new ReadableStream({
@@ -153,6 +166,7 @@ function bodyOf(
       const end = () => {
         over();
         controller.error(signal.reason);
+        reader.cancel(signal.reason).catch(() => undefined);
       };
       if (signal.aborted) end();
       else signal.addEventListener("abort", end, { once: true });
@@ -161,7 +175,7 @@ function bodyOf(
       try {
         signal.throwIfAborted();
         if (rest.length === 0) {
-          const { value, done } = await orAborted(pieces.next(), signal);
+          const { value, done } = await orAborted(reader.read(), signal);
           if (done) {
             over();
             controller.close();
@@ -181,7 +195,7 @@ function bodyOf(
         controller.enqueue(piece);
       } catch (error) {
         over();
-        await pieces.return?.(undefined);
+        reader.cancel(error).catch(() => undefined);
         // Whatever broke there, the reader sees a connection that broke.
         const message = `error reading a body: ${error instanceof Error ? error.message : error}`;
         controller.error(signal.aborted ? signal.reason : new TypeError(message));
@@ -189,17 +203,9 @@ function bodyOf(
     },
     async cancel() {
       over();
-      await pieces.return?.(undefined);
+      await reader.cancel();
     },
   });
-}
-
-async function* piecesOf(
-  body: Uint8Array | ReadableStream<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
-  if (body instanceof Uint8Array) {
-    if (body.length > 0) yield body;
-  } else yield* body;
 }
 
 async function pauseOrThrow(ms: number, signal: AbortSignal): Promise<void> {

@@ -383,7 +383,7 @@ class World {
 
   /** Clauses 3 and 6: statuses, and the time until they came. */
   #answered(client: string, facts: AnswerFacts): void {
-    const { kind, one, status, startedAtMs, member, method } = facts;
+    const { kind, one, status, startedAtMs, member, method, path } = facts;
     const tookMs = clock.nowMs() - startedAtMs;
     const what = `${method} ${kind} ${one.object.baseName} from ${member} for ${client}`;
     this.note(client, `${what}: ${status ?? "broken"} after ${tookMs.toFixed(0)} ms`);
@@ -394,6 +394,7 @@ class World {
     if (status !== 404) return;
     const able = this.#upstreams.find((upstream) =>
       upstream.objects.has(one) && upstream.fault === undefined &&
+      (kind === "narinfo" || path.includes(upstream.fileOf(one).fileHash)) &&
       upstream.changedAtMs < startedAtMs - SETTLED_MS
     );
     const startedMs = this.#members.get(member)?.startedAtMs ?? Infinity;
@@ -437,7 +438,8 @@ class World {
     if (open.length > 0) this.#violated("no leaks", `open files: ${open.slice(0, 3).join()}`);
     const partial = files.paths(TEMP);
     if (partial.length > 0) this.#violated("no leaks", `partial files: ${partial.join()}`);
-    if (this.#network.open > 0) this.#violated("no leaks", `${this.#network.open} exchanges`);
+    const { open: exchanges } = this.#network;
+    if (exchanges.length > 0) this.#violated("no leaks", `exchanges: ${exchanges.join("; ")}`);
     if ((this.#locks?.count ?? 0) > 0) this.#violated("no leaks", "locks are held");
   }
 

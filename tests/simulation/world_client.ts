@@ -1,3 +1,4 @@
+import { eitherSignal } from "./either_signal.ts";
 import { createHash } from "node:crypto";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
 import { clock } from "../../src/runtime/current.ts";
@@ -26,6 +27,7 @@ export interface AnswerFacts {
   readonly status: number | undefined;
   readonly startedAtMs: number;
   readonly method: "GET" | "HEAD";
+  readonly path: string;
 }
 
 export interface ClientParts {
@@ -155,9 +157,9 @@ export class WorldClient {
     const { network, name, events } = this.#parts;
     const { member, one, path, method, headers = {}, leaves } = order;
     const startedAtMs = clock.nowMs();
-    const facts = { kind, member, one, startedAtMs, method };
+    const facts = { kind, member, one, startedAtMs, method, path };
     using patience = clock.deadline(PATIENCE_MS);
-    const signal = AbortSignal.any([leaves, patience.signal]);
+    const signal = eitherSignal(leaves, patience.signal);
     try {
       const url = new URL(`http://${member}${path}`);
       const response = await network.send(name, {
@@ -166,6 +168,7 @@ export class WorldClient {
         headers: new Headers(headers),
       });
       events.answered({ ...facts, status: response.status });
+      if (response.status !== 200 && response.status !== 206) await response.body?.cancel();
       return response;
     } catch (error) {
       if (!leaves.aborted) events.answered({ ...facts, status: undefined });

@@ -12,6 +12,7 @@ import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import type { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { generateSecretKey, type PublicKey } from "../../src/nix/signature.ts";
 import { clock } from "../../src/runtime/current.ts";
+import type { Net } from "../../src/runtime/net.ts";
 import { recover } from "../../src/space/recover.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
@@ -60,6 +61,7 @@ export class WorldMember implements PlayedHost {
   readonly metrics: Metrics;
   readonly #died = new AbortController();
   readonly #world: SharedWorld;
+  readonly #net: Net;
   readonly #threads: PlayedThreads;
   #app: App | undefined;
   #chores: AsyncDisposable | undefined;
@@ -74,7 +76,8 @@ export class WorldMember implements PlayedHost {
     this.#world = world;
     this.id = newMemberId(name, 1);
     this.metrics = new Metrics({ domains: { upstreams: world.upstreams.map(({ url }) => url) } });
-    this.#threads = new PlayedThreads({ net: world.network.of(name) });
+    this.#net = world.network.of(name, this.died);
+    this.#threads = new PlayedThreads({ net: this.#net });
   }
 
   get died(): AbortSignal {
@@ -210,7 +213,7 @@ export class WorldMember implements PlayedHost {
         uploads: { allowed: false, keys: [], requireSignature: false },
       },
       nowMs: () => clock.wallMs(),
-      runtime: { net: network.of(this.name), threads: this.#threads },
+      runtime: { net: this.#net, threads: this.#threads },
     };
     const app = buildApp(parts);
     await app.space.open();
@@ -285,15 +288,24 @@ const WRITES: ReadonlySet<string> = new Set(["apply", "pin", "unpin", "sweepRows
 /** The body of an answer; `release` is called once it is sent, or its reader has left. */
 function released(
   body: Uint8Array | ReadableStream<Uint8Array>,
-  release: (() => void) | undefined,
+  release: () => void = () => undefined,
 ): ReadableStream<Uint8Array> {
-  async function* pieces() {
-    try {
-      if (body instanceof Uint8Array) yield body;
-      else yield* body;
-    } finally {
-      release?.();
-    }
-  }
-  return ReadableStream.from(pieces());
+  const reader = (body instanceof Uint8Array ? ReadableStream.from([body]) : body).getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { value, done } = await reader.read();
+        if (!done) return controller.enqueue(value);
+        release();
+        controller.close();
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+    async cancel(reason) {
+      release();
+      await reader.cancel(reason);
+    },
+  }, { highWaterMark: 0 });
 }

@@ -1,6 +1,9 @@
 import { type ChoresDeps, startChores } from "../../src/app/chores.ts";
 import { SpaceBudget } from "../../src/space/space_budget.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
+import type { Timer } from "../../src/runtime/clock.ts";
+import { playRuntime } from "../../src/runtime/current.ts";
+import { SystemClock } from "../../src/runtime/system_clock.ts";
 import { recover } from "../../src/space/recover.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
@@ -31,15 +34,8 @@ export class PlayedChores implements AsyncDisposable {
 
   private constructor(deps: ChoresDeps, elapse: PlayedMember["elapse"]) {
     this.#elapse = elapse;
-    const real = { setInterval };
-    globalThis.setInterval = ((run: () => unknown, everyMs: number) => {
-      this.#intervals.push({ everyMs, run });
-    }) as unknown as typeof setInterval;
-    try {
-      this.#chores = startChores(deps);
-    } finally {
-      Object.assign(globalThis, real);
-    }
+    using _clock = playRuntime({ clock: new IntervalClock(this.#intervals) });
+    this.#chores = startChores(deps);
   }
 
   static async start({ id, metadata, limitBytes, elapse }: PlayedMember): Promise<PlayedChores> {
@@ -101,5 +97,20 @@ export class PlayedChores implements AsyncDisposable {
   #goTo(atMs: number): void {
     this.#elapse(atMs - this.#nowMs);
     this.#nowMs = atMs;
+  }
+}
+
+/** A clock whose intervals a test runs itself. */
+class IntervalClock extends SystemClock {
+  readonly #intervals: Interval[];
+
+  constructor(intervals: Interval[]) {
+    super();
+    this.#intervals = intervals;
+  }
+
+  override every(everyMs: number, run: () => unknown): Timer {
+    this.#intervals.push({ everyMs, run });
+    return { cancel() {}, [Symbol.dispose]() {} };
   }
 }
