@@ -13,6 +13,8 @@ const AMBIENT = new Set([
   "crypto.randomUUID",
   "crypto.getRandomValues",
   "AbortSignal.timeout",
+  // Deno 2.6.8 loses its aborts.
+  "AbortSignal.any",
   "setTimeout",
   "setInterval",
   "setImmediate",

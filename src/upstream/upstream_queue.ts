@@ -1,3 +1,4 @@
+import { EitherSignal } from "../base/either_signal.ts";
 import pLimit from "p-limit";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -73,7 +74,8 @@ export class UpstreamQueue {
     this.#atOnce(async () => {
       // It is too late to send it.
       if (ended.signal.aborted) return;
-      const answer = await ask(AbortSignal.any([ended.signal, ...(signal ? [signal] : [])]));
+      using either = new EitherSignal(ended.signal, ...(signal ? [signal] : []));
+      const answer = await ask(either.signal);
       if (ended.signal.aborted) late?.(answer);
       else resolve(answer);
     }).catch(reject);

@@ -1,4 +1,4 @@
-import { eitherSignal } from "./either_signal.ts";
+import { EitherSignal } from "../../src/base/either_signal.ts";
 import type { HttpClient, Net } from "../../src/runtime/net.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { asOwner, type Owner } from "./virtual_clock.ts";
@@ -77,7 +77,7 @@ export class PlayedNetwork {
             method,
             url: new URL(url),
             headers: new Headers(headers),
-            signal: eitherSignal(signal, died),
+            signal: new EitherSignal(signal, died).signal,
           }),
         dial: async ({ hostname }, signal) => {
           const host = this.#reach(name, hostname);
@@ -96,7 +96,9 @@ export class PlayedNetwork {
   async send(from: string, request: PlayedRequest): Promise<Response> {
     const { url } = request;
     const died = this.hosts.get(url.hostname)?.died;
-    const signal = died === undefined ? request.signal : eitherSignal(request.signal, died);
+    const signal = died === undefined
+      ? request.signal
+      : new EitherSignal(request.signal, died).signal;
     const exchange = `${++this.#count}: ${request.method} ${url} from ${from}`;
     this.#open.add(exchange);
     const over = () => void this.#open.delete(exchange);

@@ -1,4 +1,4 @@
-import { eitherSignal } from "./either_signal.ts";
+import { EitherSignal } from "../../src/base/either_signal.ts";
 import { createHash } from "node:crypto";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
 import { clock } from "../../src/runtime/current.ts";
@@ -159,7 +159,7 @@ export class WorldClient {
     const startedAtMs = clock.nowMs();
     const facts = { kind, member, one, startedAtMs, method, path };
     using patience = clock.deadline(PATIENCE_MS);
-    const signal = eitherSignal(leaves, patience.signal);
+    const signal = new EitherSignal(leaves, patience.signal).signal;
     try {
       const url = new URL(`http://${member}${path}`);
       const response = await network.send(name, {

@@ -1,3 +1,4 @@
+import { EitherSignal } from "../../base/either_signal.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
 import { clock, dice } from "../../runtime/current.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
@@ -96,9 +97,12 @@ export class NoticeFeed implements ChangeFeed, AsyncDisposable {
     const { signal } = this.#closing;
     const { checkEveryMs = CHECK_EVERY_MS } = this.#deps;
     while (!signal.aborted) {
-      const either = AbortSignal.any([signal, broken]);
-      while (!either.aborted && await this.#isAlive(either)) {
-        await clock.pause(checkEveryMs, either);
+      {
+        using joined = new EitherSignal(signal, broken);
+        const either = joined.signal;
+        while (!either.aborted && await this.#isAlive(either)) {
+          await clock.pause(checkEveryMs, either);
+        }
       }
       await this.#client?.end().catch(() => undefined);
       this.#client = undefined;

@@ -1,3 +1,4 @@
+import { EitherSignal } from "../../base/either_signal.ts";
 import { messageOf } from "../../base/failure.ts";
 import { clock } from "../../runtime/current.ts";
 
@@ -21,7 +22,7 @@ export async function s3Fetch(given: RequestInfo | URL, init?: RequestInit): Pro
   using deadline = clock.deadline(limitMs);
   const { signal: late } = deadline;
   try {
-    return await fetch(request, { signal: AbortSignal.any([request.signal, late]) });
+    return await fetch(request, { signal: new EitherSignal(request.signal, late).signal });
   } catch (error) {
     request.signal.throwIfAborted();
     throw new NoResponse(messageOf(late.aborted ? late.reason : error), { cause: error });

@@ -1,3 +1,4 @@
+import { EitherSignal } from "../../base/either_signal.ts";
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -120,7 +121,8 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
     const { client, bucket } = this.#s3;
     using deadline = clock.deadline(OPEN_MAX_MS);
     const { signal: late } = deadline;
-    const abortSignal = signal === undefined ? late : AbortSignal.any([signal, late]);
+    using either = new EitherSignal(late, ...signal === undefined ? [] : [signal]);
+    const abortSignal = either.signal;
     const names = { Bucket: bucket, Key: keyOf(at) };
     try {
       return s3Object(at, await client.send(new HeadObjectCommand(names), { abortSignal }));

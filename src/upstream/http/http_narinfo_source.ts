@@ -1,3 +1,4 @@
+import { EitherSignal } from "../../base/either_signal.ts";
 import { Failure } from "../../base/failure.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
@@ -99,6 +100,7 @@ export class HttpNarinfoSource implements NarinfoSource {
     const { viaProxy = false, dialTimeoutMs } = this.#deps.settings;
     if (viaProxy) return true;
     using limit = clock.deadline(dialTimeoutMs);
-    return await dial(this.#deps.client, this.url, AbortSignal.any([signal, limit.signal]));
+    using either = new EitherSignal(signal, limit.signal);
+    return await dial(this.#deps.client, this.url, either.signal);
   }
 }
