@@ -1,45 +1,78 @@
 // Plays worlds of larders, upstreams and clients on virtual time, each from a seed, and prints each
-// broken promise. `--seed N` plays one world; `--worlds N` or `--seconds N` plays as many.
+// world that breaks a promise: its seed, a smaller world that still breaks it, and the last events
+// of that one. `--seeds FILE` plays the seeds of a file, one at the start of each line.
 import { parseArgs } from "node:util";
+import { shrink } from "../tests/simulation/shrink.ts";
 import { drawOptions, runWorld } from "../tests/simulation/world.ts";
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: "string", default: "1" },
-    worlds: { type: "string" },
-    seconds: { type: "string" },
-    log: { type: "boolean", default: false },
-  },
-});
-const first = Number(values.seed);
-const untilMs = values.seconds === undefined
-  ? Infinity
-  : performance.now() + Number(values.seconds) * 1_000;
-const worlds = values.worlds === undefined
-  ? (values.seconds === undefined ? 1 : Infinity)
-  : Number(values.worlds);
+const USAGE = "Usage: simulate [--seed N] [--worlds N] [--seconds N] [--seeds FILE] [--log]";
+
+/** The last events of a world that breaks a promise. */
+const SHOWN_EVENTS = 30;
+
+const values = argumentsOrExit();
+const endsAtMs = performance.now() + values.seconds * 1_000;
 const startedAtMs = performance.now();
 let [virtualMs, failed, played] = [0, 0, 0];
-for (let seed = first; seed < first + worlds && performance.now() < untilMs; seed++) {
+for (const seed of seeds()) {
+  if (performance.now() > endsAtMs) break;
   const options = drawOptions(seed);
   const result = await runWorld(options);
   played++;
   virtualMs += result.virtualMs;
   if (values.log) console.log(result.log.join("\n"));
-  if (result.violations.length === 0) continue;
-  failed++;
   const [violation] = result.violations;
-  console.log(
-    `seed ${seed}: ${result.violations.length} violations; ${violation?.clause} at ${
-      (violation?.atMs ?? 0) / 1_000
-    } s: ${violation?.what}`,
-  );
+  if (violation === undefined) continue;
+  failed++;
+  console.log(`seed ${seed}: ${violation.clause} at ${violation.atMs} ms: ${violation.what}`);
+  const smaller = await shrink({ options, result });
+  console.log(`a smaller world: ${JSON.stringify(smaller.options)}`);
+  const { log } = smaller.result;
+  const brokenAt = log.findIndex((line) => line.includes(" VIOLATION "));
+  console.log(log.slice(Math.max(0, brokenAt + 1 - SHOWN_EVENTS), brokenAt + 1).join("\n"));
 }
 const hours = virtualMs / 3_600_000;
-const seconds = (performance.now() - startedAtMs) / 1_000;
-console.log(
-  `${played} worlds, ${hours.toFixed(1)} virtual hours in ${seconds.toFixed(1)} s (${
-    (hours * 3_600 / seconds).toFixed(0)
-  } an hour), ${failed} failed`,
-);
-if (failed > 0) Deno.exit(1);
+const perHour = hours * 3_600_000 / (performance.now() - startedAtMs);
+console.error(`${hours.toFixed(1)} virtual hours, ${perHour.toFixed(0)} an hour`);
+console.log(`${played - failed} passed, ${failed} failed, 0 skipped`);
+if (failed > 0 || played === 0) Deno.exit(1);
+
+function* seeds(): Generator<number> {
+  if (values.seeds === undefined) {
+    for (let at = 0; at < values.worlds; at++) yield values.seed + at;
+    return;
+  }
+  for (const line of Deno.readTextFileSync(values.seeds).split("\n")) {
+    const [, seed] = /^([0-9]+)(?:\s|$)/.exec(line) ?? [];
+    if (seed !== undefined) yield Number(seed);
+  }
+}
+
+function argumentsOrExit() {
+  const number = (text: string | undefined, otherwise: number) =>
+    text === undefined ? otherwise : /^[0-9]+$/.test(text) ? Number(text) : NaN;
+  try {
+    const { values: given } = parseArgs({
+      options: {
+        seed: { type: "string" },
+        worlds: { type: "string" },
+        seconds: { type: "string" },
+        seeds: { type: "string" },
+        log: { type: "boolean", default: false },
+      },
+    });
+    const seconds = number(given.seconds, Infinity);
+    const read = {
+      seed: number(given.seed, 1),
+      worlds: number(given.worlds, seconds === Infinity ? 1 : Infinity),
+      ...{ seconds, seeds: given.seeds, log: given.log },
+    };
+    if ([read.seed, read.worlds, read.seconds].some(Number.isNaN)) {
+      throw new TypeError("expected whole numbers");
+    }
+    return read;
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n${USAGE}`);
+    Deno.exit(2);
+  }
+}

@@ -203,9 +203,10 @@ function bodyOf(
         controller.error(signal.aborted ? signal.reason : new TypeError(message));
       }
     },
-    async cancel() {
+    // As of a socket: its other end learns of it later.
+    cancel() {
       over();
-      await reader.cancel();
+      reader.cancel().catch(() => undefined);
     },
   });
 }
