@@ -81,6 +81,7 @@ export class MemberSources implements MemberNarSources {
     };
     return {
       idleTimeoutMs: settings.idleTimeoutMs,
+      isTakenByHead: true,
       async statNar(location, signal) {
         const found = await source.statNar(location, signal);
         // An upstream may know the size that this member does not know yet.

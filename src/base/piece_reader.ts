@@ -42,6 +42,11 @@ export class PieceReader {
     this.#readBytes = this.#reuses ? options.readBytes ?? READ_BYTES : READ_BYTES;
   }
 
+  /** Resolves when the next piece, or the end, is here. */
+  async ready(): Promise<void> {
+    await this.#nextChunk();
+  }
+
   /** The next piece; `undefined` at the end. One call at a time. */
   async read(): Promise<Bytes | undefined> {
     const { value, done } = await this.#nextChunk();

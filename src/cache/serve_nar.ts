@@ -1,6 +1,7 @@
 import type { NarFinder, NarinfoRow, NarRecord } from "../metadata/metadata_store.ts";
 import { compressionOf, hashOf, type NarName, type NarReference } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { Client, Requester } from "./nar/requester.ts";
@@ -14,6 +15,7 @@ import {
   type NarAnswer,
   type NarFacts,
   WHOLE_BYTES_MAX,
+  WHOLE_WAIT_MS,
 } from "./nar/nar_answer.ts";
 import { announcedFileSize, fileSizeLimit } from "./nar/nar_naming.ts";
 import {
@@ -287,10 +289,12 @@ function downloadAnswer(
     },
     async read(start, end) {
       try {
-        await download.readable(start, end).catch((error) => {
+        const begun = download.readable(start, end).catch((error) => {
           // The stream then passes the file through.
           if (!(error instanceof NotKept)) throw error;
         });
+        // The part may begin behind the bytes that are here.
+        await clock.within(begun, WHOLE_WAIT_MS);
         return download.read(reader, start, end);
       } finally {
         use[Symbol.dispose]();

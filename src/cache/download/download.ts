@@ -15,15 +15,12 @@ import {
   readableUpTo,
 } from "../fetch/download_state.ts";
 import type { NarPart } from "../fetch/nar_fetcher.ts";
-import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
+import { WHOLE_BYTES_MAX, WHOLE_WAIT_MS } from "../nar/nar_answer.ts";
 import { ClientAddresses } from "../../base/client_addresses.ts";
 import { type GrowingFile, GrowingSource } from "./growing_file.ts";
 
 /** Larger reads are a tenth faster, and a third more memory at the peak. */
 const READ_BYTES = 128 * 1024;
-
-/** The longest wait for all of a small download. */
-const WHOLE_WAIT_MS = 1_000;
 
 /** This machine cannot keep the file; upstreams may still have it. */
 export class NotKept extends Failure {}

@@ -20,7 +20,10 @@ const READ_BYTES = 256 * 1024;
 const END_WAIT_MS = 1_000;
 
 export interface FetchNarParts {
-  readonly upstream: Pick<NarBodySource, "openNar">;
+  readonly upstream: Pick<NarBodySource, "openNar"> & {
+    /** True where the head of a response says that a larder is at work. Default: false. */
+    readonly isTakenByHead?: boolean;
+  };
   readonly source: NarSource;
   readonly sink: NarSink;
   /** The longest silence within the body. */
@@ -43,22 +46,30 @@ export interface FetchRequest {
  * bytes that the sink already has. Never throws.
  */
 export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
-  const { upstream, source, sink, request } = parts;
+  const { upstream, source, sink, request, idleTimeoutMs } = parts;
+  const askedAtMs = clock.nowMs();
   try {
     // Once there are bytes, the attempts decide which source to retry, and when.
     const isFinal = request.isFinal || sink.received > 0;
     const order = { ...sink.resumeAt(source), ...request, isFinal };
     const answer = await upstream.openNar(source.location, order);
     if (answer === undefined) return { type: "absent" };
+    const reader = new PieceReader(answer.body, { readBytes: READ_BYTES, reuses: sink.copies });
     try {
       check(sink, answer);
+      // An upstream that sends only headers keeps none of the others from answering.
+      if (!upstream.isTakenByHead) {
+        const leftMs = idleTimeoutMs - (clock.nowMs() - askedAtMs);
+        await unlessStalled(reader.ready(), Math.max(leftMs, idleTimeoutMs / 3));
+      }
+      request.signal.throwIfAborted();
       if (!parts.take()) throw new FetchError("outrun", "another upstream has answered first");
       sink.begin(source, answer);
     } catch (error) {
-      await answer.body.cancel();
+      await reader.cancel();
       throw error;
     }
-    const hadMore = await receive(parts, answer);
+    const hadMore = await receive(parts, { reader, offset: answer.offset });
     return { ...ended(sink, !answer.framed), ...(hadMore ? { surplus: true } : {}) };
   } catch (error) {
     const reason = fetchFailureOf(error);
@@ -107,21 +118,25 @@ function check(sink: NarSink, { fileSize, offset }: NarBody): void {
   }
 }
 
+/** The result of `work`. Throws after `waitMs`. */
+async function unlessStalled<Value>(work: Promise<Value>, waitMs: number): Promise<Value> {
+  const result = await clock.within(work.then((value) => ({ value })), waitMs);
+  if (result === undefined) {
+    throw new FetchError("stalled", `nothing came for ${formatMs(waitMs)}`);
+  }
+  return result.value;
+}
+
 /** Resolves to true where the upstream sends more bytes than the file has. */
 async function receive(
   { sink, idleTimeoutMs }: FetchNarParts,
-  { body, offset }: NarBody,
+  { reader, offset }: { readonly reader: PieceReader; readonly offset: number },
 ): Promise<boolean> {
-  const reader = new PieceReader(body, { readBytes: READ_BYTES, reuses: sink.copies });
   let position = offset;
   try {
     for (;;) {
       const waitMs = isComplete(sink) ? Math.min(END_WAIT_MS, idleTimeoutMs) : idleTimeoutMs;
-      const result = await clock.within(reader.read().then((piece) => ({ piece })), waitMs);
-      if (result === undefined) {
-        throw new FetchError("stalled", `nothing came for ${formatMs(waitMs)}`);
-      }
-      const { piece } = result;
+      const piece = await unlessStalled(reader.read(), waitMs);
       if (piece === undefined) break;
       const bytes = piece.subarray(0, wantedEnd(sink) - position);
       const written = take(sink, bytes, position);

@@ -19,6 +19,8 @@ export type OpenSink = (listener: FetchListener) => NarSink;
 export interface NarClient extends Pick<NarBodySource, "openNar"> {
   /** The longest silence within a body of this source. */
   readonly idleTimeoutMs?: number;
+  /** True where the head of a response says that a larder is at work: its bytes may come later. */
+  readonly isTakenByHead?: boolean;
 }
 
 export interface SinkFetcherDeps {
@@ -55,7 +57,7 @@ export class SinkFetcher implements NarFetcher<OpenSink> {
 
 /** One request for a file to the upstream of `source`. */
 export interface SourceRequest {
-  readonly upstream: Pick<NarBodySource, "openNar">;
+  readonly upstream: Pick<NarClient, "openNar" | "isTakenByHead">;
   readonly source: NarSource;
   readonly idleTimeoutMs: number;
   /** Called if this source is the first to answer. */

@@ -8,6 +8,12 @@ export type CacheResult = "HIT" | "MISS" | "JOINED";
 /** Files up to this size are sent in one piece: many small writes cost more than the copy. */
 export const WHOLE_BYTES_MAX = 512 * 1024;
 
+/**
+ * The longest wait for all of such a file, and for the first byte of a part, from the first byte of
+ * the file on. Then the answer begins with what is here.
+ */
+export const WHOLE_WAIT_MS = 1_000;
+
 /** Larger stored files leave through shared buffers: each stalled client would keep its copy. */
 export const STORED_WHOLE_BYTES_MAX = 256 * 1024;
 
@@ -37,7 +43,10 @@ export interface NarAnswer extends NarFacts, AsyncDisposable {
   whole(
     options?: WholeOptions,
   ): Bytes | Promise<Bytes> | undefined;
-  /** Bytes from `start` up to `end` (default: the end). Resolves when the first byte is there. */
+  /**
+   * Bytes from `start` up to `end` (default: the end). Resolves when the first byte is there, or
+   * late.
+   */
   read(
     start: number,
     end?: number,

@@ -105,7 +105,8 @@ interface Held {
 
 /**
  * The client of a pass-through, as a sink. It takes the next piece when the client has taken the
- * last. It collects a small file, which another source may replace until the check result.
+ * last. It collects a small file, which another source may replace until the check result, or
+ * until its client has waited long enough.
  */
 export class ClientSink implements NarSink {
   readonly order: NarOrder;
@@ -119,6 +120,10 @@ export class ClientSink implements NarSink {
   /** The bytes of a small file. */
   #whole: ByteBlocks | undefined;
   readonly #held: Held[] = [];
+  /** True once the client has bytes from this sink. */
+  #hasGiven = false;
+  /** Ends when the client has all pieces that it may have: they are given one after the other. */
+  #releasing: Promise<void> = Promise.resolve();
   #firstUpstream: string | undefined;
 
   constructor(parts: ClientSinkParts) {
@@ -164,6 +169,19 @@ export class ClientSink implements NarSink {
     return this.#whole?.joined();
   }
 
+  /**
+   * Its client waits no longer for all of a small file: it gets the bytes that are here, and the
+   * rest as it comes. From then on no other file can replace it.
+   */
+  stopCollecting(): void {
+    const whole = this.#whole;
+    // A right file leaves whole.
+    if (whole === undefined || this.#isVerified) return;
+    this.#whole = undefined;
+    if (whole.byteLength > 0) this.#hold(whole.joined(), whole.byteLength);
+    void this.#release();
+  }
+
   /** Every source begins where the last one ended: the hash judges the bytes. */
   resumeAt(): ResumePoint {
     return { offset: this.received };
@@ -206,11 +224,9 @@ export class ClientSink implements NarSink {
     this.#state = nextState(this.#state, { type: "bytes", received });
     this.rate.note(received);
     this.#parts.listener.progress({ type: "bytes", received });
-    const part = await this.#part();
-    const { start, end = Infinity } = part;
-    const wanted = bytes.subarray(Math.max(0, start - position), Math.max(0, end - position));
-    if (wanted.length > 0) this.#held.push({ bytes: wanted, end: Math.min(end, received) });
-    await this.#release(part);
+    if (this.#whole !== undefined) return this.#whole.add(bytes);
+    this.#hold(bytes, received);
+    await this.#release();
   }
 
   pause(): void {}
@@ -246,26 +262,51 @@ export class ClientSink implements NarSink {
     });
   }
 
-  async #part(): Promise<NarPart> {
-    if (this.#whole !== undefined) return ALL;
-    return await this.#parts.client.part() ?? NOTHING;
+  get #isVerified(): boolean {
+    return this.#state.state === "received" && this.#state.verified === true;
+  }
+
+  #hold(bytes: Bytes, end: number): void {
+    this.#held.push({ bytes, end });
   }
 
   async #finish(): Promise<void> {
-    await this.#release(await this.#part());
+    if (this.#whole === undefined) await this.#release();
     this.#parts.client.end();
   }
 
-  /** Gives the client the released bytes. */
-  async #release({ end }: NarPart): Promise<void> {
+  /** Gives the client the released bytes of its part. */
+  #release(): Promise<void> {
+    return this.#releasing = this.#releasing.then(async () => {
+      const part = await this.#parts.client.part() ?? NOTHING;
+      for (let piece = this.#next(part); piece !== undefined; piece = this.#next(part)) {
+        this.#hasGiven = true;
+        await this.#parts.client.give(piece);
+      }
+    });
+  }
+
+  /** The next released bytes of the part. */
+  #next({ start, end = Infinity }: NarPart): Bytes | undefined {
     const readable = readableUpTo(this.#state, end);
-    for (let first = this.#held[0]; first && first.end <= readable; first = this.#held[0]) {
+    for (let first = this.#held[0]; first !== undefined; first = this.#held[0]) {
+      const position = first.end - first.bytes.length;
+      if (position >= end || first.end <= start) {
+        this.#held.shift();
+        continue;
+      }
+      const wantedEnd = Math.min(first.end, end);
+      // The first bytes go at once. Later a piece waits for its last byte: halves cost more.
+      const givenEnd = this.#hasGiven ? wantedEnd : Math.min(wantedEnd, readable);
+      const from = Math.max(start, position);
+      if (givenEnd > readable || givenEnd <= from) break;
       this.#held.shift();
-      if (this.#whole !== undefined) this.#whole.add(first.bytes);
-      else await this.#parts.client.give(first.bytes);
+      const rest = first.bytes.subarray(givenEnd - position);
+      if (givenEnd < wantedEnd) this.#held.unshift({ bytes: rest, end: first.end });
+      return first.bytes.subarray(from - position, givenEnd - position);
     }
+    return undefined;
   }
 }
 
-const ALL: NarPart = { start: 0, end: undefined };
 const NOTHING: NarPart = { start: 0, end: 0 };

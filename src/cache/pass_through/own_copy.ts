@@ -18,6 +18,7 @@ export type OpenOwnCopy = (signal: AbortSignal) => Promise<NarAnswer | undefined
  */
 export class OwnCopy implements NarClient {
   readonly idleTimeoutMs = CATCH_UP_MAX_MS;
+  readonly isTakenByHead = true;
   readonly #open: OpenOwnCopy;
 
   constructor(open: OpenOwnCopy) {

@@ -3,6 +3,7 @@ import { Failure } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
+import { clock } from "../../runtime/current.ts";
 import type { OpenSpan, RunBelow, Tracer } from "../../telemetry/tracer.ts";
 import type { Requester } from "../nar/requester.ts";
 import type {
@@ -13,7 +14,7 @@ import type {
   NarPart,
 } from "../fetch/nar_fetcher.ts";
 import type { OpenSink } from "../fetch/sink_fetcher.ts";
-import type { NarAnswer } from "../nar/nar_answer.ts";
+import { type NarAnswer, WHOLE_WAIT_MS } from "../nar/nar_answer.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import {
   NarAttempts,
@@ -57,6 +58,10 @@ class PassThrough implements NarTarget, Disposable {
   readonly #begun = Promise.withResolvers<boolean>();
   #fetch: NarFetch;
   #sink: ClientSink | undefined;
+  /** From the first bytes of a file on: how long its client waits for all of them. */
+  #wholeWait: Disposable | undefined;
+  /** True once its client waits no longer for all of a small file. */
+  #isLate = false;
   #verifying: OpenSpan | undefined;
 
   private constructor(
@@ -75,8 +80,8 @@ class PassThrough implements NarTarget, Disposable {
   }
 
   /**
-   * Resolves with the first bytes of a large file, or when a small one is complete and right.
-   * `undefined` when no upstream has it now.
+   * Resolves with the first bytes of a large file, or when a small one is complete and right, or
+   * late. `undefined` when no upstream has it now.
    */
   static async open(
     deps: PassThroughDeps,
@@ -180,6 +185,15 @@ class PassThrough implements NarTarget, Disposable {
 
   #grown(): void {
     this.#verifying ??= verifySpan(this.#deps.tracer, this.#nar);
+    this.#wholeWait ??= clock.countdown(WHOLE_WAIT_MS, () => {
+      this.#isLate = true;
+      this.#stopCollecting();
+    });
+    this.#stopCollecting();
+  }
+
+  #stopCollecting(): void {
+    if (this.#isLate && this.received > 0) this.#sink?.stopCollecting();
     if (this.isPromised) this.#begun.resolve(true);
   }
 
@@ -198,6 +212,7 @@ class PassThrough implements NarTarget, Disposable {
       this.#fail({ reason: "broken", detail: "", error });
     } finally {
       this.#end();
+      this.#wholeWait?.[Symbol.dispose]();
       this.#span.end();
     }
   }
@@ -240,7 +255,7 @@ function reasonOf(error: unknown): string {
 
 /**
  * A NAR file for one client, without storing it. `undefined` when no upstream has it now. When this
- * resolves, a small file is complete and verified.
+ * resolves, a small file that is not late is complete and verified.
  */
 export async function openPassThrough(
   deps: PassThroughDeps,
