@@ -85,7 +85,8 @@ sqliteTest("members: a running larder frees the reservation of a silent member",
   Deno.mkdirSync(`${storage.path}/tmp/${silent}`);
   {
     using database = new DatabaseSync(`${storage.path}/db.sqlite`);
-    database.prepare("INSERT INTO member VALUES (?, ?, 1000)").run(silent, Date.now() - SILENT_MS);
+    database.prepare("INSERT INTO member VALUES (?, ?, 1000, NULL)")
+      .run(silent, Date.now() - SILENT_MS);
   }
   await larder.logged("dead member removed", ({ member }) => member === silent);
   assert.deepEqual(accountsOf(storage.path).reserved, [0]);
