@@ -76,6 +76,19 @@ for (const [what, lose] of Object.entries(LOSSES)) {
   );
 }
 
+for (const what of ["a cut", "a changed"]) {
+  lostTest(`lost nar: ${what} file goes with its row, so the next process knows it`, async () => {
+    await using scene = await Scene.open();
+    const { file } = scene;
+    await LOSSES[what]?.(scene);
+    scene.upstream.onRequest = absent;
+    assert.equal(await scene.status(scene.narPath), 404);
+
+    assert.deepEqual(await scene.cache.metadata.keptNars(""), []);
+    assert.throws(() => Deno.statSync(file), Deno.errors.NotFound);
+  });
+}
+
 lostTest(
   "lost nar: while upstreams fail, a narinfo that had one stays, a pushed one not",
   async () => {

@@ -118,7 +118,7 @@ export class KeptNars {
         await stored?.[Symbol.asyncDispose]();
         const now = await this.#keptNow(name);
         const found = stored?.fileSize ?? "nothing";
-        if (now?.at === kept.at) return this.#damaged(name, kept, { found, requestId });
+        if (now?.at === kept.at) return await this.#damaged(name, kept, { found, requestId });
         kept = now;
         continue;
       }
@@ -142,17 +142,18 @@ export class KeptNars {
   }
 
   /**
-   * Notes a missing or cut file. Its row stays until a new download replaces it: the whole disk may
-   * be away for a while.
+   * Notes a missing or cut file. larder removes a cut one. The row of a missing one stays until a
+   * new download replaces it: the whole disk may be away for a while.
    */
-  #damaged(
+  async #damaged(
     name: NarName,
     kept: KeptFile,
     { found, requestId }: { readonly found: number | "nothing"; readonly requestId: string },
-  ): undefined {
+  ): Promise<undefined> {
     // A download repairs it, or a file that another process left will.
     if (this.#deps.downloads.has(name)) return;
     this.#lose(kept, { nar: name, expected: kept.fileSize, found, request_id: requestId });
+    if (found !== "nothing") await clock.within(this.#remove(kept), REMOVAL_WAIT_MS);
   }
 
   /** Logs the first finding of a lost file. */
