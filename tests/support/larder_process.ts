@@ -134,7 +134,8 @@ export class LarderProcess implements AsyncDisposable {
 
   async start(): Promise<void> {
     const { url } = await this.logged("server started");
-    this.#url = String(url);
+    // Tests may reach 127.0.0.1 alone.
+    this.#url = String(url).replace("//localhost:", "//127.0.0.1:");
   }
 
   /**
