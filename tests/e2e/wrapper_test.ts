@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { terminalMissing, testUnless } from "../support/program.ts";
 import { tempFolder } from "../support/temp_folder.ts";
-import { bestOfThree, TooSlow } from "../support/timed_test.ts";
+import { TooSlow } from "../support/timed_test.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 
@@ -25,7 +26,7 @@ wrapperTest(
   },
 );
 
-wrapperTest("wrapper: one Ctrl-C in a terminal stops it with 0", lacking("script"), async () => {
+wrapperTest("wrapper: one Ctrl-C in a terminal stops it with 0", terminalMissing(), async () => {
   const inTerminal = ({ args = [], ...others }: Deno.CommandOptions) => {
     const words = [`${ROOT}/scripts/deno`, ...args].map((word) => `'${word}'`).join(" ");
     const script = ["--quiet", "--return", "--command", `exec ${words}`, "/dev/null"];
@@ -40,26 +41,12 @@ wrapperTest("wrapper: one Ctrl-C in a terminal stops it with 0", lacking("script
 });
 
 function wrapperTest(name: string, lack: string, fn: () => Promise<void>): void {
-  const excuse = lacking("deno") || lack;
-  if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
-    throw new Error(`Cannot leave out "${name}", all back ends are required: ${excuse}`);
-  }
-  const ignore = excuse !== "";
-  const shown = name + (ignore ? ` (skipped: ${excuse})` : "");
-  Deno.test({ name: shown, ignore, fn: () => bestOfThree(fn) });
+  testUnless(denoMissing() || lack, name, fn);
 }
 
-function lacking(program: "deno" | "script"): string {
-  if (program === "deno") {
-    const { code } = new Deno.Command(`${ROOT}/scripts/deno`, { args: ["--version"] }).outputSync();
-    return code === NOT_FOUND ? "no fitting Deno on PATH, and no npx" : "";
-  }
-  try {
-    const { stdout } = new Deno.Command("script", { args: ["--version"] }).outputSync();
-    return new TextDecoder().decode(stdout).includes("util-linux") ? "" : "no script of util-linux";
-  } catch {
-    return "no program script here";
-  }
+function denoMissing(): string {
+  const { code } = new Deno.Command(`${ROOT}/scripts/deno`, { args: ["--version"] }).outputSync();
+  return code === NOT_FOUND ? "no fitting Deno on PATH, and no npx" : "";
 }
 
 interface Served extends AsyncDisposable {

@@ -3,6 +3,7 @@ import { promisify } from "node:util";
 import * as zlib from "node:zlib";
 import type { Bytes } from "../../src/base/bytes.ts";
 import type { Compression } from "../../src/nix/compression.ts";
+import { programMissing } from "./program.ts";
 import { storedXz, storedZstd } from "./stored_frames.ts";
 
 export interface CompressOptions {
@@ -31,22 +32,23 @@ const ROWS: Readonly<Record<Compression, Row>> = {
 };
 // 300 MB that cannot be made smaller take `xz -0` 37 s of processor time.
 const XZ_PROGRAM_BYTES_MAX = 32 * 1024 * 1024;
-const installed = new Map<string, boolean>();
 
 /** Why this machine cannot compress so; empty when it can. Only bzip2 needs its program. */
 export function available(compression: Compression): string {
   const { program, builtIn } = ROWS[compression];
-  if (builtIn !== undefined || program === undefined || hasProgram(program)) return "";
-  return `no program ${program} here`;
+  return builtIn !== undefined || program === undefined ? "" : missingOf(program);
 }
 
 /** Whether `xz`, `zstd` or `bzip2` can be run here. */
 export function hasProgram(program: "xz" | "zstd" | "bzip2"): boolean {
-  const known = installed.get(program);
-  if (known !== undefined) return known;
-  const found = runs(program);
-  installed.set(program, found);
-  return found;
+  return missingOf(program) === "";
+}
+
+function missingOf(program: "xz" | "zstd" | "bzip2"): string {
+  // A Worker of a test may not run programs.
+  const { state } = Deno.permissions.querySync({ name: "run", command: program });
+  if (state !== "granted") return `${program} must not run here`;
+  return programMissing(program, program === "xz" ? "xz-utils" : program);
 }
 
 /**
@@ -96,17 +98,6 @@ async function feed(stdin: WritableStream<Uint8Array>, bytes: Uint8Array): Promi
     await writer.close();
   } catch {
     await writer.abort().catch(() => {});
-  }
-}
-
-function runs(program: string): boolean {
-  const permission = Deno.permissions.querySync({ name: "run", command: program });
-  if (permission.state !== "granted") return false;
-  try {
-    const command = new Deno.Command(program, { args: ["--version"], stdin: "null" });
-    return command.outputSync().success;
-  } catch {
-    return false;
   }
 }
 

@@ -3,6 +3,7 @@ import type { Bytes } from "../../src/base/bytes.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { sharedFlags } from "./shared_servers.ts";
 import { tempFolder } from "./temp_folder.ts";
+import { procText } from "./proc_text.ts";
 
 /** By option name without dashes, e.g. `"cache-upstream-url"`; a list repeats the flag. */
 export type LarderFlags = Readonly<Record<string, string | readonly string[]>>;
@@ -122,9 +123,7 @@ export class LarderProcess implements AsyncDisposable {
 
   /** The most memory that it has had resident so far (Linux). */
   get peakBytes(): number {
-    // The file is not for a test itself to read.
-    const { stdout } = new Deno.Command("cat", { args: [`/proc/${this.pid}/status`] }).outputSync();
-    return 1_024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(new TextDecoder().decode(stdout))?.[1]);
+    return 1_024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(procText(`/proc/${this.pid}/status`))?.[1]);
   }
 
   /** Resolves when the process has ended and all that it said was read. */

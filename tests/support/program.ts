@@ -1,14 +1,41 @@
 import { bestOfThree } from "./timed_test.ts";
 
-/** Why this program cannot be run here; empty when it can. */
-export function programMissing(program: string, debianPackage = program): string {
+/** Findings of this process. */
+const MISSING = new Map<string, string>();
+
+/**
+ * Why this program cannot be run here; empty when it can. The first line of `--version` must
+ * contain `marked`: a program of the same name may be another one.
+ */
+export function programMissing(program: string, debianPackage = program, marked = ""): string {
+  const known = MISSING.get(program);
+  if (known !== undefined) return known;
+  const missing = findMissing(program, debianPackage, marked);
+  MISSING.set(program, missing);
+  return missing;
+}
+
+function findMissing(program: string, debianPackage: string, marked: string): string {
+  const missing = `${program} is not installed (Debian: apt install ${debianPackage})`;
   try {
-    new Deno.Command(program, { args: ["--version"], stdout: "null", stderr: "null" }).outputSync();
-    return "";
+    const args = ["--version"];
+    const { stdout } = new Deno.Command(program, { args, stderr: "null" }).outputSync();
+    return new TextDecoder().decode(stdout).includes(marked) ? "" : missing;
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
-    return `${program} is not installed (Debian: apt install ${debianPackage})`;
+    return missing;
   }
+}
+
+/** Why a test cannot open a terminal here; empty when it can. */
+export function terminalMissing(): string {
+  const program = programMissing("script", "bsdutils", "util-linux");
+  if (program !== "") return program;
+  const command = "test -t 1";
+  const args = ["--quiet", "--return", "--command", command, "/dev/null"];
+  const { success } = new Deno.Command("script", { args, stdout: "null", stderr: "null" })
+    .outputSync();
+  return success ? "" : "no terminal can be opened (/dev/pts)";
 }
 
 /**

@@ -1,5 +1,6 @@
 import process from "node:process";
 import { clock } from "../../src/runtime/current.ts";
+import { procText } from "./proc_text.ts";
 
 const TRUE_FAILURES_MAX = 3;
 const TRIES_MAX = 6;
@@ -70,9 +71,8 @@ export function hostWatch(): () => boolean {
 
 /** Of all processors: ticks in use, stolen ones among them. proc(5) names the columns. */
 function processorTicks(): { readonly used: number; readonly stolen: number } {
-  // The file is not for a test itself to read. On another system nothing is known of the host.
-  const { stdout } = new Deno.Command("cat", { args: ["/proc/stat"], stderr: "null" }).outputSync();
-  const [line = ""] = new TextDecoder().decode(stdout).split("\n");
+  // On another system nothing is known of the host.
+  const [line = ""] = procText("/proc/stat").split("\n");
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = line
     .split(/\s+/).slice(1).map(Number);
   return { used: user + nice + system + irq + softirq + stolen, stolen };

@@ -78,10 +78,11 @@ export async function* unxz(
 
 async function makeModule(): Promise<XzExports> {
   const modules = xz.XzReadableStream as unknown as XzModules;
+  // The library's own streams go on with theirs, and it does not hold the new one for good.
+  const former = modules._moduleInstance;
   await modules._getModuleInstance();
   const instance = modules._moduleInstance;
-  // The library would hold its memory for good.
-  modules._moduleInstance = undefined;
+  modules._moduleInstance = former;
   // The file is not at fault.
   if (instance === undefined) throw new Failure("broken", "Cannot load xz's decoder");
   return instance.exports;

@@ -3,6 +3,7 @@ import denoJson from "../../../deno.json" with { type: "json" };
 import { COMMANDS } from "../../../src/cli/commands.ts";
 import { runWithInput } from "../../support/program.ts";
 import { type Ran, runLarder } from "../../support/run_larder.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
 
 function larder(
   args: readonly string[],
@@ -87,8 +88,12 @@ Deno.test("larder: every command but warm gives up running programs at its start
 });
 
 Deno.test("larder: a permission that is given up is gone", async () => {
+  // Without any nix on PATH, Deno would look for one first.
+  using folder = tempFolder();
+  Deno.writeTextFileSync(`${folder.path}/nix`, "#!/bin/sh\n", { mode: 0o755 });
   const { href } = new URL("../../../src/cli/command_process.ts", import.meta.url);
   const script = `import { denoProcess } from "${href}";
+    Deno.env.set("PATH", "${folder.path}");
     denoProcess().giveUpRun();
     await denoProcess().nix(["--version"]).catch(({ name }) => console.log(name));`;
   const args = ["run", "--quiet", "--cached-only", "--allow-all", "-"];

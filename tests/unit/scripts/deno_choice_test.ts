@@ -77,7 +77,7 @@ function chosen({ onPath, use = "" }: { onPath: string; use?: string }): string 
   const version = `deno ${onPath} (stable, release, x86_64-unknown-linux-gnu)`;
   program("deno", `[ "$1" = --version ] && echo "${version}" || echo "PATH ${onPath}: $*"`);
   program("npx", `echo "\${3#--package=}" >"$0.asked"; echo "\${0%/*}/installed"`);
-  program("installed", `echo "npm $(cat "\${0%/*}/npx.asked"): $*"`);
+  program("installed", `read -r asked <"\${0%/*}/npx.asked"; echo "npm $asked: $*"`);
   const { stdout, stderr } = new Deno.Command(`${ROOT}scripts/deno`, {
     args: ["eval", "1"],
     env: { PATH: `${folder.path}:${Deno.env.get("PATH")}`, USE_DENO: use },

@@ -1,0 +1,11 @@
+const SCRIPT = 'while IFS= read -r line; do printf "%s\\n" "$line"; done <"$0"';
+
+/**
+ * The text of a file below `/proc`; empty for a missing one. Deno reads none there without all
+ * permissions, and a machine may have no `cat`.
+ */
+export function procText(path: string): string {
+  const { stdout } = new Deno.Command("sh", { args: ["-c", SCRIPT, path], stderr: "null" })
+    .outputSync();
+  return new TextDecoder().decode(stdout);
+}
