@@ -16,7 +16,7 @@ const ATTEMPTS = [
   'Deno.readTextFileSync("/etc/hostname")',
   'Deno.symlinkSync("/etc", STORAGE + "/etc")',
   'Deno.linkSync("/etc/hostname", STORAGE + "/etc")',
-  'new Deno.Command("true").outputSync()',
+  'new Deno.Command("sh").outputSync()',
   'Deno.dlopen("/lib/libc.so.6", {})',
 ];
 

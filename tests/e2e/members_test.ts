@@ -62,7 +62,7 @@ Deno.test("members: two larders on one storage stay within one limit", async () 
 
 sqliteTest("members: a start leaves alone a living member that it does not see", async () => {
   using storage = tempFolder();
-  const process = new Deno.Command("true").spawn();
+  const process = new Deno.Command("sh", { args: ["-c", ""] }).spawn();
   await process.status;
   // As in another container of the same host name.
   const unseen = newMemberId(Deno.hostname(), process.pid);

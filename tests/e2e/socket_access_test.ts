@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type LarderFlags, startLarder } from "../support/larder_process.ts";
+import { procText } from "../support/proc_text.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
 const NO_UPSTREAM = { "cache-upstream-url": [] };
@@ -47,6 +48,12 @@ async function socketOf(folder: string, flags: LarderFlags): Promise<Deno.FileIn
   return Deno.statSync(path);
 }
 
+/** The ids that the system notes for this process under a name (Linux). */
+function idsIn(name: "Gid" | "Groups"): readonly number[] {
+  const line = new RegExp(`^${name}:(.*)$`, "m").exec(procText("/proc/self/status"))?.[1] ?? "";
+  return line.trim().split(/\s+/).filter((id) => id !== "").map(Number);
+}
+
 interface Group {
   readonly name: string;
   readonly id: number;
@@ -54,8 +61,7 @@ interface Group {
 
 /** A group that the user of the tests may give files to: for root it is not root's own. */
 function someGroup(): Group {
-  const { stdout } = new Deno.Command("id", { args: ["-G"] }).outputSync();
-  const own = new TextDecoder().decode(stdout).trim().split(" ").map(Number);
+  const own = [...idsIn("Gid"), ...idsIn("Groups")];
   const lines = Deno.readTextFileSync("/etc/group").trim().split("\n");
   const groups = lines.map((line) => {
     const [name = "", , id = ""] = line.split(":");

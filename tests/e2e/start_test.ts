@@ -61,8 +61,8 @@ Deno.test({
 
 /** Deno names their threads. Elsewhere they have no names to read. */
 function workersOf(pid: number): number {
-  const { stdout } = new Deno.Command("sh", { args: ["-c", `cat /proc/${pid}/task/*/comm`] })
-    .outputSync();
+  const script = `for file in /proc/${pid}/task/*/comm; do read -r name <$file && echo $name; done`;
+  const { stdout } = new Deno.Command("sh", { args: ["-c", script], stderr: "null" }).outputSync();
   return new TextDecoder().decode(stdout).split("\n").filter((name) => /^worker/.test(name)).length;
 }
 

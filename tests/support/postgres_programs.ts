@@ -1,3 +1,4 @@
+import { procText } from "./proc_text.ts";
 import { programMissing } from "./program.ts";
 
 /** Of `nobody`: PostgreSQL refuses to run as root. */
@@ -45,15 +46,9 @@ export function runPostgres(program: string, args: readonly string[]): string {
   return stdout === "piped" ? text(ran.stdout) : "";
 }
 
-/** Asks a program, if one is found: a script that imports this file may lack `--allow-sys`. */
+/** Not by Deno's own: a script that imports this file may lack `--allow-sys`. */
 function isRoot(): boolean {
-  try {
-    const { stdout } = new Deno.Command("id", { args: ["-u"] }).outputSync();
-    return new TextDecoder().decode(stdout).trim() === "0";
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-    return false;
-  }
+  return /^Uid:\s+0\s/m.test(procText("/proc/self/status"));
 }
 
 /** The newest release on this machine. */

@@ -7,7 +7,7 @@ const ATTEMPTS: Readonly<Record<string, (path: string) => unknown>> = {
   net: () => Deno.listen({ hostname: "127.0.0.1", port: 0 }).close(),
   env: () => Deno.env.get("HOME"),
   sys: () => Deno.hostname(),
-  run: () => new Deno.Command("true").outputSync(),
+  run: () => new Deno.Command("sh").outputSync(),
 };
 
 const scope = workerScope<string, readonly string[]>();

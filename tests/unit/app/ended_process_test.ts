@@ -4,11 +4,11 @@ import { hasEnded } from "../../../src/app/back_ends/ended_process.ts";
 
 Deno.test("ended process: one that is killed has ended, one that runs has not", async () => {
   const host = Deno.hostname();
-  const child = new Deno.Command("sleep", { args: ["60"] }).spawn();
+  const child = new Deno.Command("sh", { args: ["-c", "read -r line"], stdin: "piped" }).spawn();
   const member = newMemberId(host, child.pid);
   assert.equal(hasEnded(member), false);
   child.kill("SIGKILL");
-  await child.status;
+  await Promise.all([child.status, child.stdin.close().catch(() => undefined)]);
   assert.equal(hasEnded(member), true);
 });
 
