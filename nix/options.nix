@@ -364,7 +364,7 @@ in
         type = types.nullOr (types.listOf (text "NAME:KEY, where KEY is the base64 of the 32 bytes of a public key" "[^:]+:[A-Za-z0-9+/]{43}="));
         default = null;
         defaultText = literalMD "none";
-        description = "Public key that must have signed each uploaded narinfo.\n\nOne of several suffices. It stands beside the write token, not in its place. Without that token, nobody may upload listings, logs and other unsigned documents.";
+        description = "Public key that must have signed each uploaded narinfo.\n\nOne of several suffices. Documents, such as logs, need a write token all the same.";
       };
       require-trusted-signature = mkOption {
         type = types.nullOr (types.bool);

@@ -75,8 +75,8 @@ async function pinCommand(args: readonly string[], process: CommandProcess): Pro
     await pin(client, target);
     process.writeOut(`pinned ${nameOf(target)}\n`);
   });
-  const files = await filesInVerification(client);
-  if (files > 0) {
+  const hasPinned = failures.length < targets.length;
+  if (hasPinned && await filesInVerification(client) > 0) {
     for (const { name, reason } of await notKept(client, targets, 0)) {
       process.writeError(`larder: ${name}: ${reason}; the pin protects them once they are\n`);
     }

@@ -43,8 +43,7 @@ export const ACCESS_OPTIONS = {
     shown: "none",
     example: "builder-1:TjZSpVKWOMfhOBDJbvDVgH1U0VoWDTkpAE2dOqMHRXA=",
     help: "Public key that must have signed each uploaded narinfo",
-    details: "One of several suffices. It stands beside the write token, not in its place. " +
-      "Without that token, nobody may upload listings, logs and other unsigned documents.",
+    details: "One of several suffices. Documents, such as logs, need a write token all the same.",
     also: [{ variable: "CACHE_TRUSTED_UPLOAD_KEYS", key: "cache.trusted-upload-keys" }],
   },
   "cache.require-trusted-signature": {

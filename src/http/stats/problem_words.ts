@@ -35,6 +35,7 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "download not removed": CHECK_RIGHTS,
   "upload failed": "check the disk of the storage, then upload again",
   "document not kept": "check the disk of the storage",
+  "document encoding not known": "nothing: larder passes the document through as it came",
   "document not usable": "nothing: larder refused the document",
   "received nar not resumed": "nothing: larder fetches the file again",
   "received nar not kept": "nothing: larder fetches the file again",

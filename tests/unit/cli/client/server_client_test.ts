@@ -160,7 +160,7 @@ Deno.test("server client: a unix socket is as good as a port", async () => {
   const { status, out } = await runLarder(["pin", HASH, "--server", server.url]);
 
   assert.deepEqual([status, out], [0, `pinned ${HASH}\n`]);
-  assert.deepEqual(seen, [`POST /pin/${HASH}.narinfo`]);
+  assert.deepEqual(seen, [`POST /pin/${HASH}.narinfo`, "GET /stats"]);
 });
 
 Deno.test("server client: a server below a path of a proxy is reached there", async () => {
