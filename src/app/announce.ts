@@ -26,7 +26,7 @@ export function announce({ settings, log, secretKey, output, probes, place }: St
   const bucket = settings["cache.storage-s3-bucket"];
   const shown = bucket === undefined ? place : { ...place, storage: `s3://${bucket}` };
   log.info("server started", { ...shown, version, deno: Deno.version.deno, pid: Deno.pid });
-  warnOfOpenKeys(keyFiles(settings, place.storage), log);
+  void warnOfOpenKeys(keyFiles(settings, place.storage), log);
   const tokens = tokensOf(settings);
   warnOfShortTokens(tokens, log);
   warnOfSharedTokens(tokens, log);

@@ -20,13 +20,16 @@ export function isKeyShared(settings: Settings): boolean {
     settings["cache.database-url"].kind === "postgres";
 }
 
-/** Warns of each secret key file that every user of this machine can open. */
-export function warnOfOpenKeys(
+/**
+ * Warns of each secret key file that every user of this machine can open. Asks beside the thread
+ * that answers: a path on a mount whose server is gone never says its mode.
+ */
+export async function warnOfOpenKeys(
   paths: readonly (string | undefined)[],
   log: Pick<Logger, "warn">,
-): void {
+): Promise<void> {
   for (const path of paths) {
-    const mode = path === undefined ? 0 : permissionsOf(path);
+    const mode = path === undefined ? 0 : await permissionsOf(path);
     if ((mode & OTHERS) === 0) continue;
     log.warn("key file is open to others", {
       path: path ?? "",
@@ -37,9 +40,9 @@ export function warnOfOpenKeys(
 }
 
 /** The permission bits; 0 if there is no file, which its reader reports. */
-function permissionsOf(path: string): number {
+async function permissionsOf(path: string): Promise<number> {
   try {
-    return (Deno.statSync(path).mode ?? 0) & 0o777;
+    return ((await Deno.stat(path)).mode ?? 0) & 0o777;
   } catch {
     return 0;
   }

@@ -3,7 +3,7 @@ import { warnOfOpenKeys } from "../../../src/app/key_files.ts";
 import type { Facts } from "../../../src/base/failure.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
-Deno.test("key files: each that others can read is warned of, with what to do", () => {
+Deno.test("key files: each that others can read is warned of, with what to do", async () => {
   using folder = tempFolder();
   const modes = [0o600, 0o640, 0o644, 0o604, 0o602, 0o400, 0o444];
   const paths = modes.map((mode) => {
@@ -14,7 +14,9 @@ Deno.test("key files: each that others can read is warned of, with what to do", 
   });
   const warnings: Facts[] = [];
   const warn = (msg: string, facts: Facts = {}) => void warnings.push({ msg, ...facts });
-  warnOfOpenKeys([undefined, `${folder.path}/none`, ...paths], { warn });
+  const warned = warnOfOpenKeys([undefined, `${folder.path}/none`, ...paths], { warn });
+  assert.deepEqual(warnings, [], "the start waits for no disk");
+  await warned;
   assert.deepEqual(
     warnings,
     ["644", "604", "602", "444"].map((mode) => {
