@@ -160,9 +160,11 @@ export class TlsListener implements Disposable {
     const listener = listenWith(pair, this.#deps.files);
     const before = this.#listener;
     this.#listener = this.#serve(listener);
+    // From now on: the end of this listener may come before the relay has switched.
+    const retired = this.#closing.use(new DisposableStack());
+    retired.defer(() => before[Symbol.dispose]());
     void this.#relay.switchTo(placeOf(listener)).then(() => {
-      const retired = this.#closing.use(new DisposableStack());
-      retired.defer(() => before[Symbol.dispose]());
+      if (retired.disposed) return;
       const timer = clock.after(HAND_OVER_MS, () => retired.dispose());
       retired.defer(() => timer.cancel());
     });
