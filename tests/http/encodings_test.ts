@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { SYSTEM_RUNTIME } from "../../src/runtime/runtime.ts";
 import type { Threads } from "../../src/runtime/threads.ts";
 import { encodedAs, READ_ENCODINGS } from "../support/encoded_answers.ts";
+import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -71,8 +72,10 @@ for (const { title, fault } of READ_ENCODINGS.slice(-3)) {
     await using other = await fakeUpstream(both);
     await using cache = await TestCache.open({ upstreams: [upstream, other] });
     await cache.narinfo(objects[0]?.storePathHash ?? "");
-    const { upstreams } = await (await cache.get("/stats")).json();
-    assert.equal(upstreams[0].priority, 7);
+    await eventually("its priority is known", async () => {
+      const { upstreams } = await (await cache.get("/stats")).json();
+      return upstreams[0].priority === 7;
+    });
   });
 }
 

@@ -1,11 +1,16 @@
 const SCRIPT = 'while IFS= read -r line; do printf "%s\\n" "$line"; done <"$0"';
 
 /**
- * The text of a file below `/proc`; empty for a missing one. Deno reads none there without all
- * permissions, and a machine may have no `cat`.
+ * The text of a file below `/proc`; empty for a missing one, and without a shell. Deno reads none
+ * there without all permissions, and a machine may have no `cat`.
  */
 export function procText(path: string): string {
-  const { stdout } = new Deno.Command("sh", { args: ["-c", SCRIPT, path], stderr: "null" })
-    .outputSync();
-  return new TextDecoder().decode(stdout);
+  try {
+    const { stdout } = new Deno.Command("sh", { args: ["-c", SCRIPT, path], stderr: "null" })
+      .outputSync();
+    return new TextDecoder().decode(stdout);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return "";
+    throw error;
+  }
 }
