@@ -71,7 +71,20 @@ export class ClientReader {
   }
 
   /** The bytes of `part`; once. */
-  async *pieces(part: NarPart): AsyncGenerator<Bytes> {
+  pieces(part: NarPart): AsyncGenerator<Bytes> {
+    const pieces = this.#taken(part);
+    const end = pieces.return.bind(pieces);
+    return Object.assign(pieces, {
+      // A client may leave before its first read: then the generator has not begun.
+      return: (value: undefined) => {
+        this.#piece = undefined;
+        this.end();
+        return end(value);
+      },
+    });
+  }
+
+  async *#taken(part: NarPart): AsyncGenerator<Bytes> {
     this.#part = part;
     this.#changed.notify();
     try {
