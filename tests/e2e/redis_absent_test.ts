@@ -3,6 +3,7 @@ import { MARK_NAME, parseMark } from "../../src/storage/storage_mark.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate } from "../support/faults.ts";
+import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { testUnless } from "../support/program.ts";
 import { openRedisLocks } from "../support/redis_locks.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
@@ -12,6 +13,7 @@ import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { narFolderOf } from "../support/shared_servers.ts";
 import { accountsOf } from "../support/storage_look.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import { tempFolder } from "../support/temp_folder.ts";
 
 const NAR_BYTES = 600_000;
 const TTL_MS = 60_000;
@@ -84,11 +86,24 @@ testUnless(
     await using replicas = await Replicas.start({ upstream, redis, count: 1, flags });
     const larder = replicas.at(0);
     const narinfo = await servedNarinfo(larder.port, THIRD ?? "");
-    // The lock of a member that lives, and tells no URL from which others could read.
-    const [living] = [...Deno.readDirSync(`${replicas.storage}/tmp`)];
+    const membersNow = () =>
+      [...Deno.readDirSync(`${replicas.storage}/tmp`)].map(({ name }) => name);
+    const before = membersNow();
+    // Others cannot read from a member at a socket.
+    using folder = tempFolder();
+    await using _silent = await startLarder({
+      "server-addr": `unix:${folder.path}/socket`,
+      "cache-storage-local": replicas.storage,
+      "cache-upstream-url": upstream.url,
+      "cache-upstream-public-key": upstream.publicKey,
+      "cache-redis-addrs": redis.address,
+      ...flags,
+      ...LONG_TIMEOUTS,
+    });
+    const [member] = membersNow().filter((name) => !before.includes(name));
     const mark = Deno.readTextFileSync(`${narFolderOf(replicas.storage)}/${MARK_NAME}`);
     const { id: storageId } = parseMark(mark);
-    const options = { keyPrefix, storageId, holder: { member: living?.name ?? "" } };
+    const options = { keyPrefix, storageId, holder: { member: member ?? "" } };
     await using locks = await openRedisLocks(redis.address, options);
     await using _lease = await locks.tryAcquire(
       `download:nar:${narinfo.narPath.slice("/nar/".length)}`,
