@@ -17,8 +17,13 @@ import {
 /** Longest accepted text, in characters. */
 export const NARINFO_TEXT_MAX = 2 * 1024 * 1024;
 export const NARINFO_REFERENCES_MAX = 50_000;
-/** Each signature of a trusted key name costs 40 µs to check; real narinfos have 1 to 3. */
+/** Real narinfos have 1 to 3. */
 export const NARINFO_SIGNATURES_MAX = 100;
+/**
+ * To check one of a trusted key name is to hash all references: some 10 ms for 2 MiB. A key signs
+ * once, and an older key may have had its name.
+ */
+export const SIGNATURES_OF_NAME_MAX = 2;
 /** Limit for all unsigned lines, which anybody on the way may extend. Real narinfos have 1 KB. */
 const NARINFO_UNSIGNED_BYTES_MAX = 64 * 1024;
 
@@ -49,10 +54,10 @@ const SIZE_REGEXP = /^(?:0|[1-9][0-9]{0,15})$/;
 
 /**
  * Parses a narinfo's text. Throws "corrupt" for every error. It leaves out `Sig` lines that it cannot
- * read: a newer Nix refuses a whole narinfo for one of them.
+ * read, as a newer Nix refuses a whole narinfo for one of them, and those too many of one key name.
  */
 export function parseNarinfo(text: string): Narinfo {
-  const { lines, unreadable, values, signatures } = readLines(text);
+  const { lines, leftOut, values, signatures } = readLines(text);
   const storePath = required(values, "StorePath");
   const baseName = convert("StorePath", storePath, parseStorePath);
   const fileHash = values.get("FileHash");
@@ -62,7 +67,7 @@ export function parseNarinfo(text: string): Narinfo {
   if (url === "") throw corrupt("URL is empty");
   const references = readReferences(values.get("References") ?? "");
   if (text.length > NARINFO_UNSIGNED_BYTES_MAX / CHARACTER_BYTES_MAX) {
-    checkUnsigned([...lines, ...unreadable], values.get("References") ?? "", references);
+    checkUnsigned([...lines, ...leftOut], values.get("References") ?? "", references);
   }
   const ca = values.get("CA") ?? "";
   if (!isContentAddress(ca)) throw corrupt(`bad CA ${excerpt(ca)}`);
@@ -87,8 +92,8 @@ export function parseNarinfo(text: string): Narinfo {
 
 interface RawNarinfo {
   readonly lines: readonly NarinfoLine[];
-  /** Signatures that are left out. */
-  readonly unreadable: readonly NarinfoLine[];
+  /** Signatures that are unreadable, or too many of one key name. */
+  readonly leftOut: readonly NarinfoLine[];
   readonly values: ReadonlyMap<string, string>;
   readonly signatures: readonly Signature[];
 }
@@ -99,19 +104,22 @@ function readLines(text: string): RawNarinfo {
   // Like Nix, this detects a text that was cut within a line.
   if (!text.endsWith("\n")) throw corrupt("its last line is not ended");
   const lines: NarinfoLine[] = [];
-  const unreadable: NarinfoLine[] = [];
+  const leftOut: NarinfoLine[] = [];
   const values = new Map<string, string>();
   const signatures: Signature[] = [];
+  const countsOfNames = new Map<string, number>();
   for (let start = 0; start < text.length;) {
     const end = text.indexOf("\n", start);
     const line = readLine(text.slice(start, end));
     start = end + 1;
     if (line.key === "Sig") {
       const signature = signatureOf(line.value);
-      if (signature === undefined) {
-        unreadable.push(line);
+      const count = signature && (countsOfNames.get(signature.keyName) ?? 0) + 1;
+      if (signature === undefined || count === undefined || count > SIGNATURES_OF_NAME_MAX) {
+        leftOut.push(line);
         continue;
       }
+      countsOfNames.set(signature.keyName, count);
       signatures.push(signature);
     } else if (SINGLE_VALUED.has(line.key)) {
       if (values.has(line.key)) throw corrupt(`${line.key} is there twice`);
@@ -122,7 +130,7 @@ function readLines(text: string): RawNarinfo {
   if (signatures.length > NARINFO_SIGNATURES_MAX) {
     throw corrupt(`it has over ${NARINFO_SIGNATURES_MAX} signatures`);
   }
-  return { lines, unreadable, values, signatures };
+  return { lines, leftOut, values, signatures };
 }
 
 function readLine(line: string): NarinfoLine {

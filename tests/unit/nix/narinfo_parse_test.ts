@@ -5,6 +5,7 @@ import {
   NARINFO_TEXT_MAX,
   parseNarinfo,
 } from "../../../src/nix/narinfo_parse.ts";
+import { withSignatures } from "../../../src/nix/narinfo_signatures.ts";
 import { generateSecretKey } from "../../../src/nix/signature.ts";
 
 const HASH = "3acqrvb06vw0w3s9fa3wci433snbi2bg";
@@ -92,6 +93,32 @@ Deno.test("narinfo: signatures are read in order, and an unreadable one is left 
   assert.deepEqual(lines.map(({ value }) => value), [first, second]);
 });
 
+Deno.test("narinfo: of one key name two signatures are read, as each costs a hash", () => {
+  const signatures = [1, 2, 3, 4].map((index) => generateSecretKey("a").sign(`${index}`).text);
+  const other = generateSecretKey("b").sign("").text;
+
+  const lines = [...signatures, other].map((text) => `Sig: ${text}\n`).join("");
+  const narinfo = parseNarinfo(textOf({}, lines));
+
+  const expected = [...signatures.slice(0, 2), other];
+  assert.deepEqual(narinfo.signatures.map(({ text }) => text), expected);
+  const shown = narinfo.lines.filter(({ key }) => key === "Sig");
+  assert.deepEqual(shown.map(({ value }) => value), expected);
+});
+
+Deno.test("narinfo: signatures of another one are added up to two of one key name", () => {
+  const signed = (names: readonly string[], from: number) =>
+    names.map((name, index) => generateSecretKey(name).sign(`${from + index}`).text);
+  const narinfoWith = (texts: readonly string[]) =>
+    parseNarinfo(textOf({}, texts.map((text) => `Sig: ${text}\n`).join("")));
+  const [known, more] = [signed(["a"], 0), signed(["a", "a"], 1)];
+  const other = signed(["b"], 9);
+
+  const merged = withSignatures(narinfoWith(known), narinfoWith([...more, ...other]));
+  const expected = [...known, ...more.slice(0, 1), ...other];
+  assert.deepEqual(merged.signatures.map(({ text }) => text), expected);
+});
+
 Deno.test("narinfo: unknown fields are kept in their place, repeated ones too", () => {
   const narinfo = parseNarinfo(textOf({}, "X: 1\nX: 2\nY: \n"));
 
@@ -177,8 +204,10 @@ Deno.test("narinfo: text, references and signatures have a limit", () => {
   assert.equal(parseNarinfo(references(NARINFO_REFERENCES_MAX)).references.length, 50_000);
   assert.throws(() => parseNarinfo(references(NARINFO_REFERENCES_MAX + 1)), CORRUPT);
 
-  const line = `Sig: ${generateSecretKey("a").sign("").text}\n`;
-  const signed = (count: number) => textOf({}, line.repeat(count));
+  const { text: signature } = generateSecretKey("a").sign("");
+  const lines = (count: number) =>
+    Array.from({ length: count }, (_, index) => `Sig: ${index}${signature}\n`).join("");
+  const signed = (count: number) => textOf({}, lines(count));
   assert.equal(parseNarinfo(signed(NARINFO_SIGNATURES_MAX)).signatures.length, 100);
   assert.throws(() => parseNarinfo(signed(NARINFO_SIGNATURES_MAX + 1)), CORRUPT);
 });
