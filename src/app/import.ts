@@ -134,7 +134,9 @@ function narsOf(stores: Stores, space: Space, { handling, verifier }: NarParts) 
 }
 
 /** Nothing stored goes for an import: it brings the hottest entries first. */
-function withoutEviction(space: Space): Pick<Space, "reserve" | "grow" | "kept" | "budget"> {
+function withoutEviction(
+  space: Space,
+): Pick<Space, "fits" | "reserve" | "grow" | "kept" | "budget"> {
   const { budget } = space;
   const fits = async (bytes: number) => {
     if (bytes > budget.freeBytes) await space.refresh();
@@ -142,6 +144,7 @@ function withoutEviction(space: Space): Pick<Space, "reserve" | "grow" | "kept" 
   };
   return {
     budget,
+    fits,
     reserve: async (bytes) => await fits(bytes) ? await space.reserve(bytes) : undefined,
     grow: async (reservation, bytes) =>
       await fits(bytes) ? await space.grow(reservation, bytes) : false,

@@ -92,6 +92,12 @@ export class Space implements AsyncDisposable {
     return !this.#wouldFreeNothing && bytes + reservedBytes + pinnedBytes <= limitBytes;
   }
 
+  /** The same after a look at the pins of this moment. Never throws. */
+  async fits(bytes: number): Promise<boolean> {
+    if (bytes <= this.budget.freeBytes) return true;
+    return !this.#wouldFreeNothing && await this.#couldFit(bytes, RESERVE_WAIT_MAX_MS);
+  }
+
   /**
    * Reserves `bytes`, after eviction if needed. `undefined` when they do not fit within 2 s: a
    * build should not wait longer. Never throws.

@@ -78,6 +78,31 @@ Deno.test("upload limits: beside pins that leave no room it is 507, to come agai
   assert.equal(answer.headers.get("retry-after"), "5");
 });
 
+Deno.test("upload limits: room is made for bytes that came, not for announced ones", async () => {
+  await using cache = await uploadCache({ limitBytes: 6_000_000 });
+  const old = await pushOf(makeStoreObject({ name: "old", size: 3_000_000 }));
+  await push(cache, old);
+  await using server = cache.listen();
+  await using connection = await RawConnection.open(server.port);
+  await connection.send(headOf((await pushOf(thing)).narPath, 5_900_000));
+  await connection.send(old.file.bytes.subarray(0, 10));
+  await eventually("it has space", () => cache.space.budget.reservedBytes > 0);
+  assert.equal(cache.space.budget.reservedBytes, 1 << 20);
+  assert.equal((await cache.head(old.narPath)).status, 200);
+});
+
+Deno.test("upload limits: a NAR that pins leave no room for is 507 before it is sent", async () => {
+  await using cache = await uploadCache({ limitBytes: 30_000 });
+  await push(cache, await pushOf(thing));
+  await (await cache.request("POST", `/pin/${thing.storePathHash}.narinfo`, AS_WRITER)).text();
+  await using server = cache.listen();
+  await using connection = await RawConnection.open(server.port);
+  const { narPath } = await pushOf(makeStoreObject({ name: "more", size: 20_000, seed: 1 }));
+  // The client sends no byte of the body until it has the answer.
+  await connection.send(headOf(narPath, 20_000));
+  assert.equal((await connection.answer()).status, 507);
+});
+
 Deno.test("upload limits: chunks that outgrow the limit are 413, and gone", async () => {
   await using cache = await uploadCache({ limitBytes: 3_000_000 });
   const one = await pushOf(makeStoreObject({ name: "large", size: 5_000_000 }));

@@ -28,7 +28,7 @@ export type Handling =
 
 export interface ImportNarDeps {
   readonly publishing: StageNarDeps;
-  readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget">;
+  readonly space: Pick<Space, "fits" | "reserve" | "grow" | "kept" | "budget">;
   readonly verifier: Pick<NarVerifier, "start">;
   /** The folder of partial files. */
   readonly folder: string;

@@ -26,7 +26,7 @@ const UNAVAILABLE_KINDS: readonly FailureKind[] = ["unavailable", "away", "overl
 export interface NarUploadsDeps {
   readonly publishing: StageNarDeps;
   readonly entries: StoredEntries;
-  readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget" | "diskFull">;
+  readonly space: Pick<Space, "fits" | "reserve" | "grow" | "kept" | "budget" | "diskFull">;
   readonly verifier: Pick<NarVerifier, "start">;
   /** This member's folder in the spool. */
   readonly folder: string;

@@ -13,14 +13,15 @@ export interface SpoolFileParts {
   readonly narName: NarName;
   /** This member's folder in the spool. */
   readonly folder: string;
-  readonly space: Pick<Space, "reserve" | "grow" | "kept" | "budget">;
+  readonly space: Pick<Space, "fits" | "reserve" | "grow" | "kept" | "budget">;
   /** The announced size. */
   readonly length: number | undefined;
 }
 
 /**
- * The growing file of one upload, in reserved space. Leaving the scope removes the file, unless the
- * storage has taken it, and gives the space back.
+ * The growing file of one upload, in reserved space: a step for the bytes that came, since a client
+ * may announce more than it sends, and others lose files for it. Leaving the scope removes the file,
+ * unless the storage has taken it, and gives the space back.
  */
 export class SpoolFile implements Disposable {
   readonly path: string;
@@ -42,14 +43,14 @@ export class SpoolFile implements Disposable {
     this.#file = files.openSync(path, { write: true });
   }
 
-  /** Throws UploadRefused where its size does not fit. */
+  /** Throws UploadRefused where its announced size does not fit. */
   static async open({ narName, folder, space, length }: SpoolFileParts): Promise<SpoolFile> {
     const { limitBytes } = space.budget;
     if ((length ?? 0) > limitBytes) throw tooLarge(limitBytes);
-    const firstBytes = length ?? Math.min(FIRST_STEP_BYTES, limitBytes);
+    if (!await space.fits(length ?? 0)) throw noRoom();
     using held = new DisposableStack();
-    const reservation = held.use(new GrowingReservation(space, { firstBytes, limitBytes }));
-    if (await reservation.grow(firstBytes) < firstBytes) throw noRoom();
+    const sizes = { firstBytes: FIRST_STEP_BYTES, limitBytes: length ?? limitBytes };
+    const reservation = held.use(new GrowingReservation(space, sizes));
     const path = files.makeTempFileSync({ dir: folder, prefix: `${narName}.`, suffix: ".part" });
     held.defer(() => files.removeSync(path));
     const file = new SpoolFile(path, space, reservation);
