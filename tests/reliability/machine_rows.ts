@@ -56,7 +56,7 @@ export const MACHINE_ROWS: readonly Row[] = [
     fault: "a kept NAR file is truncated, and no upstream has it any more",
     area,
     saw: "absent",
-    kept: "damaged",
+    kept: "narinfo",
     asks: (scene) => afterDamage(scene, (path) => Deno.truncateSync(path, 1_000), "off"),
   },
   {
