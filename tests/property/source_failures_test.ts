@@ -161,6 +161,14 @@ Deno.test("give up: a source that times out is retried up to the idle timeout", 
   assert.ok(overAtMs > IDLE_TIMEOUT_MS - 6_000 && overAtMs <= IDLE_TIMEOUT_MS + 3_000);
 });
 
+Deno.test("give up: a source that adds a few bytes each time leaves requests to the others", () => {
+  const few = { failureClass: "error", addedBytes: 100, requests: 1, tookMs: 10 } as const;
+  const whole = { failureClass: "wrong file", addedBytes: 0, requests: 1, tookMs: 0 } as const;
+  const { tries } = transfer([[few], [whole]]);
+  const sources = tries.slice(0, 4).map(({ source }) => source);
+  assert.deepEqual(sources, ["upstream 0", "upstream 0", "upstream 0", "upstream 1"]);
+});
+
 Deno.test("give up: before the first byte each source gets one request", () => {
   const failure = { failureClass: "error", addedBytes: 0, requests: 1, tookMs: 0 } as const;
   const timeout = { ...failure, failureClass: "timeout" } as const;

@@ -3,6 +3,9 @@ import type { FetchFailure } from "../fetch/nar_fetcher.ts";
 /** A source is done after so many errors in a row that add no byte. */
 const ERRORS_MAX = 3;
 
+/** After so many small additions in a row, a source leaves the rest to the others first. */
+const SMALL_ADDITIONS_MAX = 3;
+
 /** A transfer ends after so many requests in a row without progress, over all sources. */
 const REQUESTS_WITHOUT_PROGRESS_MAX = 11;
 
@@ -60,6 +63,8 @@ interface SourceRecord {
   hasTimedOut: boolean;
   /** Requests in a row that failed with an error and added no byte. */
   errors: number;
+  /** Requests in a row that added bytes, but no progress. */
+  smallAdditions: number;
 }
 
 /**
@@ -111,7 +116,8 @@ export class SourceFailures {
 
   /**
    * Notes a failed attempt. True when the same source comes next: it added to the file. A source
-   * that timed out does not, since each stall costs the client an idle timeout.
+   * that timed out does not, since each stall costs the client an idle timeout. Nor does one that
+   * keeps breaking off after a few bytes: it would use up the requests of all.
    */
   failed(source: string, { failureClass, addedBytes, requests, atMs }: FailedTry): boolean {
     const record = this.#recordOf(source);
@@ -119,6 +125,8 @@ export class SourceFailures {
     record.hasWrongFile ||= failureClass === "wrong file";
     if (addedBytes > 0) record.errors = 0;
     else if (failureClass === "error") record.errors += requests;
+    const isSmall = addedBytes > 0 && addedBytes < PROGRESS_BYTES_MIN;
+    record.smallAdditions = isSmall ? record.smallAdditions + 1 : 0;
     if (addedBytes >= PROGRESS_BYTES_MIN) this.#progressed(atMs);
     else if (failureClass === "error") {
       const count = this.#withoutProgress + requests;
@@ -126,6 +134,10 @@ export class SourceFailures {
       this.#errorsSinceMs = Math.min(this.#errorsSinceMs, atMs);
     } else if (failureClass === "timeout" && addedBytes > 0) this.#stalled(atMs);
     if (addedBytes > 0) this.#hasBegun = true;
+    if (record.smallAdditions >= SMALL_ADDITIONS_MAX) {
+      record.smallAdditions = 0;
+      return false;
+    }
     return addedBytes > 0 && failureClass !== "timeout" && this.mayAsk(source);
   }
 
@@ -146,7 +158,7 @@ export class SourceFailures {
 
   #recordOf(source: string): SourceRecord {
     const record = this.#records.get(source) ??
-      { hasWrongFile: false, hasTimedOut: false, errors: 0 };
+      { hasWrongFile: false, hasTimedOut: false, errors: 0, smallAdditions: 0 };
     this.#records.set(source, record);
     return record;
   }
