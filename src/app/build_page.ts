@@ -8,7 +8,7 @@ import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import type { Page, PageSource } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";
-import { pageRoute } from "../http/routes/page.ts";
+import { pageRoute, SIGN_IN_ROUTE } from "../http/routes/page.ts";
 import { explainRoute } from "../http/routes/explain.ts";
 import { Searches } from "../http/routes/searches.ts";
 import { statsRoute } from "../http/routes/stats.ts";
@@ -90,7 +90,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const members = buildMembers(parts, { ...shared, problems }, isDraining);
   const reports = { problems, members: members ?? { list: () => [] } };
   const sources = { ...shared, history, storage: { budget, disk, pins }, reports };
-  const stats = (query?: StatsQuery) => gatherStats(sources, query);
+  const stats = (query: StatsQuery) => gatherStats(sources, query);
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
   const page = loadedPage();
@@ -115,6 +115,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
       statsRoute(stats),
       explainRoute({ searches }),
       pageRoute({ page, stats, searches, publicKeys, usesTls }),
+      SIGN_IN_ROUTE,
     ],
     pinsChanged: () => pins.changed(),
     stopping: () => searches[Symbol.dispose](),

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { openBrowser } from "../support/browser.ts";
 import { eventually } from "../support/eventually.ts";
+import { programMissing, testUnless } from "../support/program.ts";
 import { pageTest, textOf } from "../support/shown_page.ts";
+import { TestCache } from "../support/test_cache.ts";
 
 const UNPIN = `document.querySelector("#pins details")`;
 
@@ -36,5 +39,30 @@ pageTest(
     assert.deepEqual(await (await fetch(`${url}/pins`)).json(), []);
     assert.equal(await tab.read("location.pathname"), "/");
     assert.deepEqual(tab.complaints, []);
+  },
+);
+
+testUnless(
+  programMissing("chromium"),
+  "page actions: a browser that signed in has the buttons, and sends its token on",
+  async () => {
+    const tokens = [{ name: "root", role: "admin", secret: "sesame" }] as const;
+    await using cache = await TestCache.open({ upstreams: [], tokens });
+    await using server = cache.listen();
+    await using browser = await openBrowser();
+    await using tab = await browser.tab();
+    const actions = `[...document.querySelectorAll("form[method=post]")]
+      .map((form) => form.getAttribute("action"))`;
+    await tab.open(`${server.url}/`);
+    assert.deepEqual(await tab.read(actions), []);
+    const signIn = await tab.read<string>(`document.querySelector("footer a[href=sign-in]").href`);
+
+    await tab.typePassword("sesame");
+    await tab.open(signIn);
+    for (let count = 0; count < 2; count++) {
+      assert.equal(await tab.read("location.pathname"), "/");
+      assert.deepEqual(await tab.read(actions), ["page/evict", "page/pin"]);
+      await tab.open(`${server.url}/`);
+    }
   },
 );

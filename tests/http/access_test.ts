@@ -111,7 +111,7 @@ Deno.test("access: programs may call us by any name, and need no header", async 
     { host: "alias.example", "user-agent": "Prometheus/3.0", accept: "text/plain" },
   ];
   for (const headers of programs) {
-    for (const path of ["/", "/stats", "/pins", "/pins/closures", "/metrics", NARINFO]) {
+    for (const path of [...FIGURES, NARINFO]) {
       assert.equal((await cache.get(path, headers)).status, 200, path);
     }
     for (const method of ["POST", "DELETE"]) {
@@ -119,6 +119,12 @@ Deno.test("access: programs may call us by any name, and need no header", async 
     }
   }
 });
+
+/** Routes that show figures of this cache, by a path of each. */
+const FIGURES = [
+  ...["/", "/stats", "/explain?q=kept", `/explain?path=${object.storePathHash}`],
+  ...["/pins", "/pins/closures", "/metrics"],
+];
 
 /** The headers of browsers with a GET; over plain HTTP no header is for this very purpose. */
 const READS: readonly Headers[] = [
@@ -134,13 +140,14 @@ const READS: readonly Headers[] = [
 Deno.test("access: a browser reads no figures of ours under a name that is not ours", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   for (const signs of READS) {
-    for (const path of ["/", "/stats", "/pins", "/pins/closures", "/metrics"]) {
+    for (const path of [...FIGURES, "/sign-in"]) {
       const foreign = { ...signs, host: "evil.example:8501" };
       const answer = await cache.get(path, foreign);
       assert.deepEqual([answer.status, await answer.text()], [403, "Forbidden\n"], path);
       assert.equal((await cache.head(path, foreign)).status, 403);
       for (const host of [OURS, "localhost", "127.0.0.1:8501", "[::1]:8501", "CACHE.TEST."]) {
-        assert.equal((await cache.get(path, { ...signs, host })).status, 200, host + path);
+        const { status } = await cache.get(path, { ...signs, host });
+        assert.equal(status, path === "/sign-in" ? 303 : 200, host + path);
       }
     }
     for (const path of ["/nix-cache-info", "/pubkey", "/healthz"]) {

@@ -54,7 +54,13 @@ Deno.test("gc: a client hears of a run of ten seconds once a second", async () =
     }
     yield GC_DONE;
   }
-  const routed = { requestId: "", head: false, params: [], caller: undefined };
+  const routed = {
+    requestId: "",
+    head: false,
+    params: [],
+    caller: undefined,
+    mayManage: () => Promise.resolve(true),
+  };
   const request = new Request("http://cache.test/gc", { method: "POST" });
   const answer = await gcRoute({ gc: run }).methods.POST?.({ ...routed, request });
   assert.ok(answer?.body instanceof ReadableStream);

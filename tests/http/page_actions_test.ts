@@ -95,3 +95,47 @@ Deno.test("page actions: a foreign form, another type and a long one change noth
   }
   assert.deepEqual(await pins(), []);
 });
+
+Deno.test("page actions: the page has no button for those who may not pin", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  const tokens = [
+    { name: "nix", role: "read", secret: "reader" },
+    { name: "root", role: "admin", secret: "admin" },
+  ] as const;
+  await using cache = await TestCache.open({ upstreams: [upstream], tokens });
+  const as = (secret: string) => ({ accept: "text/html", authorization: `Bearer ${secret}` });
+  const hash = object.storePathHash;
+  await cache.get(`/${hash}.narinfo`, as("reader"));
+  const forms = async (secret: string, query = "") => {
+    const html = await (await cache.get(`/${query}`, as(secret))).text();
+    const found = [...html.matchAll(/ action="(page\/\w+)"/g)].map(([, action]) => action);
+    return { forms: found, signIn: html.includes('<a href="sign-in">') };
+  };
+  const bare = { forms: [], signIn: true };
+  assert.deepEqual(await forms("reader"), bare);
+  assert.deepEqual(await forms("reader", `?q=${hash}`), bare);
+  assert.deepEqual(await forms("admin"), { forms: ["page/evict", "page/pin"], signIn: false });
+  assert.equal((await forms("admin", `?q=${hash}`)).forms.length, 3);
+
+  await cache.request("POST", `/pin/${hash}.narinfo`, as("admin"));
+  assert.deepEqual(await forms("reader", `?q=${hash}`), bare);
+  assert.deepEqual((await forms("admin", `?q=${hash}`)).forms, [
+    ...["page/evict", "page/unpin", "page/unpin", "page/pin"],
+  ]);
+});
+
+Deno.test("page actions: signing in asks a browser until its token may pin", async () => {
+  const tokens = [
+    { name: "nix", role: "read", secret: "reader" },
+    { name: "root", role: "admin", secret: "admin" },
+  ] as const;
+  await using cache = await TestCache.open({ upstreams: [], tokens });
+  for (const secret of ["", "guess", "reader"]) {
+    const headers = secret === "" ? {} : { authorization: `Bearer ${secret}` };
+    const answer = await cache.get("/sign-in", headers);
+    const challenge = answer.headers.get("www-authenticate");
+    assert.deepEqual([answer.status, challenge], [401, 'Basic realm="larder"'], secret);
+  }
+  const { status, headers } = await cache.get("/sign-in", { authorization: "Bearer admin" });
+  assert.deepEqual([status, headers.get("location")], [303, "./"]);
+});

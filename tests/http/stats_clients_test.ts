@@ -132,25 +132,38 @@ Deno.test("stats clients: without a trusted proxy the peer is the client", async
   gate.open();
 });
 
-Deno.test("stats clients: without the admin role no caller sees an address", async () => {
-  const tokens = [
-    { name: "root", role: "admin", secret: "admin-secret" },
-    { name: "ci", role: "write", secret: "write-secret" },
-  ] as const;
-  await using scene = await GatedNar.open(object, { tokens });
-  const { gate, cache, path } = scene;
-  gate.release(1_000_000);
-  await using server = cache.listen({ proxies: PROXIES });
-  await using _reader = await reader(server.port, path, "192.0.2.1");
-  const callers = [["admin-secret", 200], ["write-secret", 403], ["guess", 401]] as const;
-  for (const place of ["/", "/stats"]) {
-    for (const accept of ["text/html", "application/json"]) {
-      for (const [token, status] of callers) {
-        const answer = await cache.get(place, { accept, authorization: `Bearer ${token}` });
-        assert.equal(answer.status, status, place);
-        assert.equal((await answer.text()).includes("192.0.2.1"), status === 200, place);
+for (const roles of [[], ["read"], ["admin"], ["write", "admin"], ["read", "admin"]] as const) {
+  const set = roles.join(" and ") || "no";
+  Deno.test(`stats clients: with ${set} tokens, only who may pin sees addresses`, async () => {
+    const configured: ReadonlySet<string> = new Set(roles);
+    const tokens = roles.map((role) => ({ name: role, role, secret: role }));
+    const headersOf = (secret: string): Record<string, string> =>
+      secret === "" ? {} : { Authorization: `Bearer ${secret}` };
+    const strongest = headersOf(roles.at(-1) ?? "");
+    await using scene = await GatedNar.open(object, { tokens }, strongest);
+    const { gate, cache, path } = scene;
+    gate.release(1_000_000);
+    await using server = cache.listen({ proxies: PROXIES });
+    await using connection = await RawConnection.open(server.port);
+    const download = { "X-Forwarded-For": "192.0.2.1", ...strongest };
+    await connection.send(requestText("GET", path, download));
+    assert.equal((await connection.answer()).status, 200);
+
+    for (const token of ["", "guess", ...roles]) {
+      const isRefused = configured.has("read") && !configured.has(token);
+      const mayPin = configured.has("admin") ? token === "admin" : !isRefused;
+      for (
+        const [place, accept] of [["/", "text/html"], ["/", "*/*"], ["/stats", "*/*"]] as const
+      ) {
+        const answer = await cache.get(place, { accept, ...headersOf(token) });
+        const text = await answer.text();
+        const what = `${place} as ${accept} with ${token}`;
+        assert.equal(answer.status, isRefused ? 401 : 200, what);
+        assert.equal(text.includes("192.0.2.1"), mayPin, what);
+        const count = accept === "text/html" ? />to 1 client</ : /"client_count":1,/;
+        if (!isRefused && !mayPin) assert.match(text, count, what);
       }
     }
-  }
-  gate.open();
-});
+    gate.open();
+  });
+}

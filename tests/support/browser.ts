@@ -98,6 +98,7 @@ export class Tab implements AsyncDisposable {
   readonly #urls = new Map<string, string>();
   #loaded = Promise.withResolvers<void>();
   #lastId = 0;
+  #password: string | undefined;
 
   constructor(socket: WebSocket) {
     this.#socket = socket;
@@ -128,6 +129,12 @@ export class Tab implements AsyncDisposable {
       readonly metrics: readonly { readonly name: string; readonly value: number }[];
     };
     return 1_000 * (metrics.find(({ name }) => name === "TaskDuration")?.value ?? NaN);
+  }
+
+  /** Types this password when a server asks, as a user would. */
+  async typePassword(password: string): Promise<void> {
+    this.#password = password;
+    await this.send("Fetch.enable", { handleAuthRequests: true });
   }
 
   async resize(width: number, height: number): Promise<void> {
@@ -195,6 +202,13 @@ export class Tab implements AsyncDisposable {
     }
     if (method === "Runtime.exceptionThrown" || method === "Log.entryAdded") {
       this.complaints.push(JSON.stringify(params));
+    }
+    const { requestId } = params ?? {};
+    if (method === "Fetch.requestPaused") void this.send("Fetch.continueRequest", { requestId });
+    if (method === "Fetch.authRequired") {
+      const typed = { username: "any", password: this.#password };
+      const authChallengeResponse = { response: "ProvideCredentials", ...typed };
+      void this.send("Fetch.continueWithAuth", { requestId, authChallengeResponse });
     }
     const answer = this.#waiting.get(id);
     if (answer === undefined) return;

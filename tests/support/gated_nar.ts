@@ -32,13 +32,14 @@ export class GatedNar implements AsyncDisposable {
   static async open(
     object: StoreObject,
     options: Omit<TestCacheOptions, "upstreams"> = {},
+    headers: HeadersInit = {},
   ): Promise<GatedNar> {
     await using opening = new AsyncDisposableStack();
     const gate = new Gate();
     const upstream = opening.use(await fakeUpstream({ objects: [object], stored: true }));
     upstream.breakNar(gate.fault);
     const cache = opening.use(await TestCache.open({ ...options, upstreams: [upstream] }));
-    const path = await cache.narPath(object.storePathHash);
+    const path = await cache.narPath(object.storePathHash, headers);
     const { bytes } = await upstream.narFileOf(object);
     const server = opening.use(cache.listen());
     return new GatedNar({ gate, upstream, cache, server, path, bytes }, opening.move());

@@ -223,8 +223,8 @@ export class TestCache implements AsyncDisposable {
   }
 
   /** The narinfo's text; throws unless it is served, TooSlow where an upstream timed out. */
-  async narinfo(storePathHash: string): Promise<string> {
-    const response = await this.get(`/${storePathHash}.narinfo`);
+  async narinfo(storePathHash: string, headers?: HeadersInit): Promise<string> {
+    const response = await this.get(`/${storePathHash}.narinfo`, headers);
     const text = await response.text();
     if (response.status === 200) return text;
     const isLate = this.log.some(({ detail }) => /took over/.test(String(detail)));
@@ -232,8 +232,8 @@ export class TestCache implements AsyncDisposable {
   }
 
   /** Our path of a narinfo's NAR. */
-  async narPath(storePathHash: string): Promise<string> {
-    return `/${/^URL: (.*)$/m.exec(await this.narinfo(storePathHash))?.[1]}`;
+  async narPath(storePathHash: string, headers?: HeadersInit): Promise<string> {
+    return `/${/^URL: (.*)$/m.exec(await this.narinfo(storePathHash, headers))?.[1]}`;
   }
 
   /** Reads the stored past, as the server does when it starts. */

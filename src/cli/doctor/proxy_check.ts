@@ -25,7 +25,7 @@ export async function checkProxyHeaders(
   }
   const seen = state.stats?.client;
   if (seen === undefined) {
-    const advice = "give an admin token with --token-file";
+    const advice = "give a token with --token-file";
     return notChecked("the server does not tell the address that it sees", advice);
   }
   // The server believes any header that comes from an address in the ranges.

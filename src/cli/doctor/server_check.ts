@@ -18,7 +18,7 @@ export type ServerState =
     readonly kind: "running";
     /** `null`: it does not sign. `undefined`: it wants a token. */
     readonly publicKey: string | null | undefined;
-    /** `undefined`: it wants an admin token. */
+    /** `undefined`: it wants a token. */
     readonly stats: ServerStats | undefined;
     /** Names of response headers that only a proxy adds. */
     readonly proxyHeaders: readonly string[];
@@ -101,7 +101,7 @@ export function checkServer(
     return [failed(`${shown} is no larder: ${state.reason}`, "give its address with --server URL")];
   }
   const { stats } = state;
-  if (stats === undefined) return [ok(`runs at ${shown}; its figures need an admin token`)];
+  if (stats === undefined) return [ok(`runs at ${shown}; its figures need a token`)];
   if (stats.version === denoJson.version) return [ok(`runs at ${shown}, version ${stats.version}`)];
   const versions = `runs at ${shown}, version ${stats.version}; this one is ${denoJson.version}`;
   return [warning(versions, "restart the server after an upgrade")];

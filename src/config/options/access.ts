@@ -27,7 +27,7 @@ export const ACCESS_OPTIONS = {
     secret: true,
     example: "alice:TOKEN",
     shown: "none: anybody may pin, and this machine may evict",
-    help: "Token that pins, evictions, removals and statistics need",
+    help: "Token that pins, evictions and removals need",
     details: "It may also read and upload.",
   },
   "cache.allow-put-verb": {

@@ -4,7 +4,7 @@ import { isOfThisMachine } from "../message/peer.ts";
 import type { Route } from "../routes/router.ts";
 import { isChangeByBrowser, isOfSameOrigin, isReadByBrowser } from "./browser.ts";
 import { OwnNames } from "./own_names.ts";
-import { type Need, needOf, type RouteMethod } from "./permissions.ts";
+import { type Need, needFor, needOf, type RouteMethod } from "./permissions.ts";
 import { includes, type Role, TOKEN_OPTION } from "../message/role.ts";
 import { type Token, Tokens } from "./tokens.ts";
 
@@ -23,7 +23,7 @@ export interface AccessRefusal {
   readonly reason: string;
   readonly hint: string;
   /** The role that the caller's token lacks. */
-  readonly missing?: Role;
+  readonly missing?: Role | undefined;
   /** The holder of a token of a lesser role. */
   readonly caller?: Caller;
 }
@@ -54,6 +54,9 @@ const NOT_AN_OPERATOR: AccessRefusal = {
     TOKEN_OPTION.admin,
 };
 
+/** A browser asks for another token on 401 alone. */
+const ASKED = { status: 401, missing: undefined } as const;
+
 const UNSIGNED: AccessRefusal = {
   status: 403,
   reason: "document without a signature",
@@ -65,6 +68,7 @@ export class AccessRules {
   readonly #browserRules: readonly AccessRule[];
   readonly #tokens: Tokens;
   readonly #needs: ReadonlyMap<Route, ReadonlyMap<string, Need>>;
+  readonly #needToManage: Need;
 
   /** Throws for a route without permissions. */
   constructor(settings: AccessSettings, routes: readonly Route[]) {
@@ -75,6 +79,7 @@ export class AccessRules {
       const methods = Object.keys(route.methods) as RouteMethod[];
       return [route, new Map(methods.map((one) => [one, needOf(route.name, one, roles)]))];
     }));
+    this.#needToManage = needFor("manage", roles);
   }
 
   decide(request: ClientRequest, route: Route): Access {
@@ -83,10 +88,20 @@ export class AccessRules {
       : this.#browserRules.find((rule) => rule.concerns(request, route) && !rule.allows(request));
     if (broken !== undefined) return refused({ status: 403, ...broken });
     const method = request.method === "HEAD" ? "GET" : request.method;
-    const need = this.#needs.get(route)?.get(method);
+    const access = this.#meet(request, this.#needs.get(route)?.get(method) ?? "operator");
+    const isLesser = access.kind === "refused" && access.refusal.missing !== undefined;
+    return isLesser && route.asksForToken ? refused({ ...access.refusal, ...ASKED }) : access;
+  }
+
+  /** Decides if the sender of an allowed request may also pin and unpin. */
+  decideToManage(request: ClientRequest): Access {
+    return this.#meet(request, this.#needToManage);
+  }
+
+  #meet(request: ClientRequest, need: Need): Access {
     if (need === "nothing") return ALLOWED;
     if (need === "refused") return refused(UNSIGNED);
-    if (need !== undefined && need !== "operator") return this.#judge(request, need.role);
+    if (need !== "operator") return this.#judge(request, need.role);
     return isByOperator(request) ? ALLOWED : refused(NOT_AN_OPERATOR);
   }
 

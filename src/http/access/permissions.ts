@@ -101,9 +101,11 @@ export const PERMISSIONS: readonly Permission[] = [
     { route, method: "PUT", right },
   ]),
   { route: "/metrics", method: "GET", right: "read" },
-  { route: "/", method: "GET", right: "manage" },
-  { route: "/stats", method: "GET", right: "manage" },
-  { route: "/explain", method: "GET", right: "manage" },
+  // Both show the buttons and the clients' addresses to those alone who may manage.
+  { route: "/", method: "GET", right: "read" },
+  { route: "/stats", method: "GET", right: "read" },
+  { route: "/explain", method: "GET", right: "read" },
+  { route: "/sign-in", method: "GET", right: "manage" },
   { route: "/pins", method: "GET", right: "manage" },
   { route: "/pins/closures", method: "GET", right: "manage" },
   { route: "/pin/{hash}.narinfo", method: "POST", right: "manage" },
@@ -127,7 +129,7 @@ export function needOf(route: string, method: RouteMethod, configured: ReadonlyS
 }
 
 /** The need of a right under one configuration. */
-function needFor(right: RightName, configured: ReadonlySet<Role>): Need {
+export function needFor(right: RightName, configured: ReadonlySet<Role>): Need {
   const { role, closedBy, before }: Right = RIGHTS[right];
   if (closedBy.some((one) => configured.has(one))) return { role };
   if (before === "operators") return "operator";

@@ -3,7 +3,7 @@ import type { Explanation } from "../../cache/explain/explanation.ts";
 import type { NamedPath } from "../../metadata/name_finder.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type Tone, toneIcon } from "./icons.ts";
-import { unpinForm } from "./pins_part.ts";
+import { pinForm, unpinForm } from "./actions_part.ts";
 
 /** The longest list of names. */
 export const NAMED_MAX = 50;
@@ -33,12 +33,15 @@ const FAILURES = {
 } as const;
 
 /** A search by store path, hash or name, and its results. */
-export function packagesPart({ query, explanation, named, failure }: Found): Html {
+export function packagesPart(
+  { query, explanation, named, failure }: Found,
+  { mayManage }: { readonly mayManage: boolean },
+): Html {
   const shown = failure !== undefined
     ? markup`<p class="none found">${FAILURES[failure]}</p>`
     : explanation === undefined
     ? names(query, named)
-    : explained(explanation);
+    : explained(explanation, mayManage);
   return markup`<form method="get" action="./#packages" class="search" role="search">
 <label for="query">Store path, hash or name</label>
 <div><input id="query" name="q" value="${query}" spellcheck="false" autocomplete="off">
@@ -61,10 +64,12 @@ function names(query: string, named: Found["named"]): Part {
   }</ul>`;
 }
 
-function explained(one: Explanation): Html {
+function explained(one: Explanation, mayManage: boolean): Html {
   const [tone, word] = FINDINGS[one.verdict];
   const name = one.name ?? one.hash;
-  const isRoot = one.pins?.some(({ root }) => root === one.hash) ?? false;
+  const form = one.pins?.some(({ root }) => root === one.hash)
+    ? unpinForm({ root: one.hash, name, section: "packages" })
+    : one.narinfo !== null && pinForm(one.hash, name);
   return markup`<div class="found"><p><span class="mark">${
     toneIcon(tone)
   }${word}</span> <b>${name}</b>${one.name !== null && markup` <code>${one.hash}</code>`}</p>${
@@ -73,15 +78,6 @@ function explained(one: Explanation): Html {
       formatBytes(one.nar.nar_bytes)
     } unpacked</p>`
   }<ul class="reasons">${one.reasons.map((reason) => markup`<li>${reason}</li>`)}</ul>${
-    isRoot
-      ? unpinForm({ root: one.hash, name, section: "packages" })
-      : one.narinfo !== null && pinForm(one.hash, name)
+    mayManage && form
   }</div>`;
-}
-
-function pinForm(hash: string, name: string): Html {
-  return markup`<details class="act"><summary>Pin</summary>
-<form method="post" action="page/pin"><input type="hidden" name="path" value="${hash}">
-<button aria-label="Keep it and its closure: ${name}">Keep it and its closure</button></form>
-</details>`;
 }

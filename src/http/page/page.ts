@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { CacheAddress } from "../../nix/client_ways.ts";
 import type { Stats } from "../stats/stats.ts";
+import { EVICT_FORM, PIN_FORM } from "./actions_part.ts";
 import { figuresPart } from "./figures_part.ts";
 import { formatSpan } from "../../base/format_units.ts";
 import { historyPart, rangesPart } from "./history_part.ts";
@@ -29,6 +30,8 @@ export interface PageFacts extends CacheAddress {
   readonly found: Found;
   /** Show every row of the long lists. */
   readonly isWhole: boolean;
+  /** False leaves the buttons out. */
+  readonly mayManage: boolean;
 }
 
 /** The page for people: one document that asks for nothing but itself. */
@@ -74,7 +77,7 @@ export class Page {
 }
 
 function partsOf(
-  { stats, found, isWhole, url, publicKeys }: PageFacts,
+  { stats, found, isWhole, mayManage, url, publicKeys }: PageFacts,
 ): Readonly<Record<string, Part>> {
   const lists = { isWhole, range: stats.history.range };
   return {
@@ -89,8 +92,11 @@ function partsOf(
     transfers: transfersPart(stats, lists),
     upstreams: upstreamsPart(stats),
     members: membersPart(stats),
-    packages: packagesPart(found),
-    pins: pinsPart(stats, lists),
+    packages: packagesPart(found, { mayManage }),
+    pins: pinsPart(stats, { ...lists, mayManage }),
+    pin: mayManage && PIN_FORM,
+    evict: mayManage && EVICT_FORM,
+    signIn: !mayManage && markup`<a href="sign-in">Sign in</a>`,
     problems: problemsPart(stats, lists),
     use: usePart({ url, publicKeys }),
     about: about(stats),

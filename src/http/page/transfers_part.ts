@@ -1,4 +1,4 @@
-import { formatBytes, formatSpan } from "../../base/format_units.ts";
+import { counted, formatBytes, formatSpan } from "../../base/format_units.ts";
 import type { Stats, TransfersStats, TransferStats } from "../stats/stats.ts";
 import { transferWords } from "../stats/transfer_words.ts";
 import { ago, formatNumber, formatPercent } from "./format.ts";
@@ -77,6 +77,7 @@ function facts(one: TransferStats, at: string): Html {
 }
 
 function clientsOf({ clients, client_count }: Pick<TransferStats, "clients" | "client_count">) {
+  if (clients.length === 0) return client_count === 0 ? "" : counted(client_count, "client");
   const hidden = client_count - clients.length;
   return clients.join(", ") + (hidden > 0 ? ` and ${formatNumber(hidden)} more` : "");
 }

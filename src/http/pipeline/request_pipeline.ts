@@ -102,7 +102,8 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     const { params } = match;
     const caller = decision?.caller;
     try {
-      const routed = { request, requestId, head, params, caller };
+      const mayManage = () => isManager(request);
+      const routed = { request, requestId, head, params, caller, mayManage };
       const via = match.route.cached && loops ? request.headers.get("via") : null;
       // What is here needs no way round: its sender would have found it.
       if (via !== null && loops?.hasComeBack(via)) return statusAnswer(404, head, ABSENT);
@@ -113,6 +114,14 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     } catch (error) {
       return failed(log, error, { request, requestId, route: match.route });
     }
+  }
+
+  async function isManager(request: ClientRequest): Promise<boolean> {
+    const decision = access.decideToManage(request);
+    if (decision.kind === "allowed") return true;
+    // Else a guesser would learn of a right token here, without the delay.
+    if (decision.refusal.reason === "wrong token") await failedTokens.slow(request);
+    return false;
   }
 }
 

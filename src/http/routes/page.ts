@@ -1,4 +1,4 @@
-import { textAnswer } from "../message/answer.ts";
+import { statusAnswer, textAnswer } from "../message/answer.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
 import { fieldWords } from "../message/field_words.ts";
@@ -29,9 +29,12 @@ export function pageRoute({ page, stats, searches, publicKeys, usesTls }: PageRo
     path: "/",
     audience: "own-names",
     methods: {
-      async GET({ request, head }) {
+      async GET(routed) {
+        const { request, head } = routed;
         const isToShow = prefersHtml(request.headers.get("accept"));
-        const figures = await stats({ ...statsQueryIn(request), isToShow });
+        const mayManage = await routed.mayManage();
+        const query = { ...statsQueryIn(routed), isToShow, listsClients: mayManage };
+        const figures = await stats(query);
         if (!isToShow) {
           const parts = { ...ok, type: "application/json", headers: { vary } };
           return textAnswer(statsJson(figures), head, parts);
@@ -41,7 +44,7 @@ export function pageRoute({ page, stats, searches, publicKeys, usesTls }: PageRo
         const found = await searches.find(searchParams.get("q") ?? "", waiterOf(request));
         const isWhole = searchParams.has("all");
         const shown = await page();
-        const html = shown.render({ url, publicKeys, stats: figures, found, isWhole });
+        const html = shown.render({ url, publicKeys, stats: figures, found, isWhole, mayManage });
         const isBusy = found.failure === "busy";
         const headers = { ...shown.headers, vary, ...isBusy ? RETRY_AFTER : {} };
         const status = isBusy ? 503 : 200;
@@ -50,6 +53,19 @@ export function pageRoute({ page, stats, searches, publicKeys, usesTls }: PageRo
     },
   };
 }
+
+/**
+ * Where the page sends those who may pin, so that their browser asks for a token and sends it with
+ * each further request. Its path is beside the page's: browsers send a token below the place alone
+ * that asked for it.
+ */
+export const SIGN_IN_ROUTE: Route = {
+  name: "/sign-in",
+  path: "/sign-in",
+  audience: "own-names",
+  asksForToken: true,
+  methods: { GET: ({ head }) => statusAnswer(303, head, { location: "./" }) },
+};
 
 /** Placeholder for an unknown address of this cache. */
 const UNKNOWN_URL = "http://ADDRESS-OF-THIS-CACHE";

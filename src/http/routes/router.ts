@@ -13,6 +13,8 @@ export interface Routed {
   readonly params: readonly string[];
   /** The holder of the token, if the request needs one. */
   readonly caller: Caller | undefined;
+  /** Finds out if the client may also pin and unpin. A wrong token takes its time. */
+  mayManage(): Promise<boolean>;
 }
 
 export type Handler = (routed: Routed) => Answer | Promise<Answer>;
@@ -29,6 +31,8 @@ export interface Route {
    * `access/permissions.ts`.
    */
   readonly audience?: "own-names";
+  /** True if a token of a lesser role gets 401: a browser then asks for another one. */
+  readonly asksForToken?: true;
   /** True for routes with an X-Cache header. */
   readonly cached?: true;
   /** True for streamed bodies, which may end early. */

@@ -1,9 +1,8 @@
 import { withFormerNames } from "../stats/former_names.ts";
 import type { Stats } from "../stats/stats.ts";
 import { textAnswer } from "../message/answer.ts";
-import type { ClientRequest } from "../message/client_request.ts";
 import type { StatsQuery } from "../stats/gather_stats.ts";
-import type { Route } from "./router.ts";
+import type { Route, Routed } from "./router.ts";
 
 /** `/stats`: the figures as JSON, whatever the client accepts; `?range=` picks the history. */
 export function statsRoute(stats: (query: StatsQuery) => Promise<Stats>): Route {
@@ -13,8 +12,10 @@ export function statsRoute(stats: (query: StatsQuery) => Promise<Stats>): Route 
     path: "/stats",
     audience: "own-names",
     methods: {
-      async GET({ request, head }) {
-        return textAnswer(statsJson(await stats(statsQueryIn(request))), head, parts);
+      async GET(routed) {
+        const listsClients = await routed.mayManage();
+        const figures = await stats({ ...statsQueryIn(routed), listsClients });
+        return textAnswer(statsJson(figures), routed.head, parts);
       },
     },
   };
@@ -26,7 +27,7 @@ export function statsJson(stats: Stats): string {
 }
 
 /** The client of a request, and its range of the past. */
-export function statsQueryIn(request: ClientRequest): StatsQuery {
+export function statsQueryIn({ request }: Pick<Routed, "request">): StatsQuery {
   const range = new URL(request.url).searchParams.get("range") ?? undefined;
   return { client: request.peer, range };
 }

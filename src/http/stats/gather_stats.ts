@@ -74,6 +74,8 @@ export interface StatsSources {
 export interface StatsQuery {
   /** The client's address. */
   readonly client?: string | undefined;
+  /** True to list the addresses of clients. Their numbers are there anyway. */
+  readonly listsClients?: boolean;
   /** Name of the range of the past. */
   readonly range?: string | undefined;
   /** True for the page: its default range suits the age of the history. */
@@ -83,15 +85,15 @@ export interface StatsQuery {
 /** The present figures for this client. Never rejects: an unreadable one is `null`. */
 export async function gatherStats(
   sources: StatsSources,
-  { client, range, isToShow }: StatsQuery = {},
+  { client, range, isToShow, listsClients = false }: StatsQuery = {},
 ): Promise<Stats> {
   const { process: { version, publicKey, isPrefetching, startedAtMs, nowMs } } = sources;
   const { metrics, history, transfers, storage, reports } = sources;
   const atMs = nowMs();
   const [downloads, uploads, sends, pins] = await Promise.all([
-    transferStats(transfers, transfers.downloads),
-    transferStats(transfers, transfers.uploads),
-    sendStats(transfers),
+    transferStats(transfers, transfers.downloads, listsClients),
+    transferStats(transfers, transfers.uploads, listsClients),
+    sendStats(transfers, listsClients),
     pinStats(storage),
   ]);
   const upstreams = upstreamStats(sources.upstreams);
@@ -206,6 +208,7 @@ function lastErrorStats({ atMs, status, ...error }: LastError) {
 async function transferStats(
   { nameOf }: StatsSources["transfers"],
   inFlight: InFlight,
+  listsClients: boolean,
 ): Promise<TransfersStats> {
   const { count } = inFlight;
   const show = async (one: TransferProgress): Promise<TransferStats> => ({
@@ -218,7 +221,7 @@ async function transferStats(
     bytes_per_second: one.bytesPerSecond ?? null,
     seconds_left: secondsLeft(one),
     client_count: one.clients.count,
-    clients: one.clients.addresses,
+    clients: listsClients ? one.clients.addresses : [],
   });
   return { count, under_way: await Promise.all(inFlight.progress(TRANSFERS_MAX).map(show)) };
 }
@@ -233,13 +236,16 @@ function secondsLeft({ receivedBytes, fileSize, bytesPerSecond }: TransferProgre
   return Math.ceil(Math.max(0, fileSize - receivedBytes) / bytesPerSecond);
 }
 
-async function sendStats({ reads, nameOf }: StatsSources["transfers"]): Promise<SendsStats> {
+async function sendStats(
+  { reads, nameOf }: StatsSources["transfers"],
+  listsClients: boolean,
+): Promise<SendsStats> {
   const under_way = await Promise.all(
     reads.sends(TRANSFERS_MAX).map(async ({ narName, clients }) => ({
       nar: narName,
       name: await nameOf(narName) ?? null,
       client_count: clients.count,
-      clients: clients.addresses,
+      clients: listsClients ? clients.addresses : [],
     })),
   );
   return { count: reads.sendCount, under_way };

@@ -194,7 +194,7 @@ export interface TransferStats {
   readonly seconds_left: number | null;
   /** Different addresses. */
   readonly client_count: number;
-  /** The first of them. */
+  /** The first of them; empty for those who may not pin. */
   readonly clients: readonly string[];
 }
 

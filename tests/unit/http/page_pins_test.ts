@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { pinsPart } from "../../../src/http/page/pins_part.ts";
 
-const LOOK = { isWhole: false, range: "day" } as const;
+const LOOK = { isWhole: false, range: "day", mayManage: false } as const;
 const COUNTED = { stored: 2, missing: 0, bytes: 1_024 };
 const UNCOUNTED = { stored: null, missing: null, bytes: null };
 
