@@ -135,8 +135,11 @@ function readLines(text: string): RawNarinfo {
 
 function readLine(line: string): NarinfoLine {
   const colon = line.indexOf(":");
-  if (colon < 1 || line[colon + 1] !== " ") throw corrupt(`${excerpt(line)} is not "key: value"`);
-  return { key: line.slice(0, colon), value: line.slice(colon + 2) };
+  const key = line.slice(0, Math.max(colon, 0));
+  if (key !== "" && line.startsWith(": ", colon)) return { key, value: line.slice(colon + 2) };
+  // No signature begins with a colon, so this one is left out.
+  if (key === "Sig") return { key, value: line.slice(colon) };
+  throw corrupt(`${excerpt(line)} is not "key: value"`);
 }
 
 function readReferences(value: string): readonly BaseName[] {

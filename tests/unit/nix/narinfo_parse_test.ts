@@ -85,8 +85,8 @@ Deno.test("narinfo: signatures are read in order, and an unreadable one is left 
   const second = generateSecretKey("b").sign("").text;
 
   const bad = ["???", "", "a:", `b:${"A".repeat(87)}`, `:${first.slice(2)}`, `${first} `];
-  const more = bad.map((text) => `Sig: ${text}\n`).join("");
-  const narinfo = parseNarinfo(textOf({}, `Sig: ${first}\n${more}Sig: ${second}\n`));
+  const more = [...bad.map((text) => `Sig: ${text}\n`), "Sig:\n", `Sig:${first}\n`].join("");
+  const narinfo = parseNarinfo(textOf({}, `Sig: ${first}\n${more}Sig: ${second}\nSig:\n`));
 
   assert.deepEqual(narinfo.signatures.map(({ text }) => text), [first, second]);
   const lines = narinfo.lines.filter(({ key }) => key === "Sig");
