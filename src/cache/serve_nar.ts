@@ -52,7 +52,7 @@ export interface NarServerDeps {
   /** True for an upstream of the settings. */
   readonly isUpstream: (url: string) => boolean;
   /** Files that no narinfo names. */
-  readonly unnamedNars: Pick<UnnamedNarServer, "open" | "stat" | "isNamed">;
+  readonly unnamedNars: Pick<UnnamedNarServer, "open" | "stat" | "isKnownAbsent">;
   /** Requests sizes for HEAD, without a download, of the member that has one or of upstreams. */
   readonly sizes: StatNarDeps;
 }
@@ -184,11 +184,9 @@ export class NarServer {
     );
   }
 
-  /** True if a row or a document names the file, so that upstreams are requested. */
-  async isNamed(narName: NarName): Promise<boolean> {
-    const { unnamedNars } = this.#deps;
-    return await this.#metadata.findNar(narName) !== undefined ||
-      await unnamedNars.isNamed(narName);
+  /** True for a name that every upstream lacked of late. */
+  isKnownAbsent(narName: NarName): boolean {
+    return this.#deps.unnamedNars.isKnownAbsent(narName);
   }
 
   /** The same facts without a download, for HEAD. */

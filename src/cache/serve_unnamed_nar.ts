@@ -68,9 +68,9 @@ export class UnnamedNarServer {
     return undefined;
   }
 
-  /** True where a document names the file. */
-  async isNamed(narName: NarName): Promise<boolean> {
-    return (await this.#sourcesOf(narName, "documented")).length > 0;
+  /** True for a name that every upstream lacked of late. */
+  isKnownAbsent(narName: NarName): boolean {
+    return this.#deps.absent.has(narName);
   }
 
   /** The facts without the bytes, for HEAD. */

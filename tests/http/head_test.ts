@@ -18,6 +18,7 @@ const DOCUMENTS: Readonly<Record<string, string>> = {
   [`/realisations/sha256:${"0f".repeat(32)}!out.doi`]: '{"id":"x","outPath":"y"}',
   "/debuginfo/bde350fa1f1bbde3649bfce3ae143b87683d8bf9": '{"archive":"../nar/x.nar.xz"}',
 };
+const NO_NAR = `/nar/${"0".repeat(52)}.nar`;
 const NO_DOCUMENT = `/log/${"0".repeat(32)}-x.drv`;
 
 type Asked = readonly [what: string, path: string, headers?: Readonly<Record<string, string>>];
@@ -36,6 +37,7 @@ Deno.test("HEAD: every route has the headers of GET", async () => {
   await cache.downloadsOver();
   // From here on it is known to be absent.
   await cache.get(`/${"0".repeat(32)}.narinfo`);
+  await cache.get(NO_NAR);
   await cache.get(NO_DOCUMENT);
   const tag = kept.headers.get("etag") ?? "";
   const asked: readonly Asked[] = [
@@ -59,7 +61,7 @@ Deno.test("HEAD: every route has the headers of GET", async () => {
     ["a range of others", nar, { "Range": "bytes=0-9", "If-Range": '"other"' }],
     ["what the client has", nar, { "If-None-Match": tag }],
     ["what the client has, weakly", nar, { "If-None-Match": `W/${tag}, "x"` }],
-    ["no NAR", `/nar/${"0".repeat(52)}.nar`],
+    ["no NAR", NO_NAR],
     ["nothing like a NAR", "/nar/x"],
     ["no route", "/nowhere"],
     ["malformed path", "/%zz"],

@@ -52,9 +52,9 @@ Deno.test("request counts: a NAR counts likewise, whatever the status", async ()
   await cache.get("/nar/no-name");
   assert.deepEqual(await cacheRequests(cache), {
     [of("narinfo", "miss")]: 1,
-    [of("nar", "miss")]: 2,
+    [of("nar", "miss")]: 3,
     [of("nar", "hit")]: 2,
-    [of("nar", "negative")]: 2,
+    [of("nar", "negative")]: 1,
   });
 });
 

@@ -73,9 +73,13 @@ Deno.test("unnamed nar: one that no upstream has is remembered as absent, a fail
   await using upstream = await fakeUpstream();
   await using failing = await fakeUpstream();
   await using cache = await TestCache.open({ upstreams: [upstream, failing] });
+  const origins = [];
   for (const method of ["GET", "HEAD", "GET"]) {
-    assert.equal((await cache.request(method, UNKNOWN)).status, 404);
+    const { status, headers } = await cache.request(method, UNKNOWN);
+    assert.equal(status, 404);
+    origins.push(headers.get("x-cache"));
   }
+  assert.deepEqual(origins, ["MISS", "HIT", "HIT"]);
   assert.deepEqual([upstream.count(UNKNOWN), failing.count(UNKNOWN)], [1, 1]);
 
   const other = UNKNOWN.replaceAll("0", "1");

@@ -64,7 +64,7 @@ const verifier = new SmallVerifier();
 const NO_UNNAMED_NARS = {
   open: async () => undefined,
   stat: async () => undefined,
-  isNamed: async () => false,
+  isKnownAbsent: () => false,
 };
 
 /**

@@ -21,7 +21,7 @@ import { countedAs, requestSeries, servedBytes } from "./request_series.ts";
 import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {
-  readonly nars: Pick<NarServer, "open" | "stat" | "isNamed" | "resolve">;
+  readonly nars: Pick<NarServer, "open" | "stat" | "isKnownAbsent" | "resolve">;
   /** Answers other members; `undefined`: there are none. */
   readonly members?: Pick<MemberNarServer, "open" | "stat"> | undefined;
   /** Names of store paths, for the log. */
@@ -43,13 +43,13 @@ export function narRoute(deps: NarRouteDeps): Route {
   const bytes = servedBytes(metrics, "nar");
 
   const counted = async <Found extends NarFacts>(
-    name: NarName,
+    origin: AbsenceOrigin,
     pending: Promise<Found | undefined>,
   ) => {
     try {
       const found = await pending;
       if (found !== undefined) requests[countedAs(found)].count();
-      else requests[await nars.isNamed(name) ? "MISS" : "negative"].count();
+      else requests[origin === "HIT" ? "negative" : "MISS"].count();
       return found;
     } catch (error) {
       requests.MISS.count();
@@ -67,20 +67,21 @@ export function narRoute(deps: NarRouteDeps): Route {
     methods: {
       async GET({ params: [text = ""], request, requestId, head }) {
         const reference = parseNarReference(text, queryOf(request.url));
-        if (reference === undefined) return absent(head);
+        if (reference === undefined) return absent("MISS", head);
         const name = reference.storePathHash === undefined
           ? reference.name
           : await nars.resolve(reference, requestId);
         if (members !== undefined && request.headers.get(MEMBER_HEADER) !== null) {
           const answer = await members[head ? "stat" : "open"](name, requestId, request);
-          return answer === undefined ? absent(head) : await memberAnswer(answer, request, head);
+          return answer === undefined ? absent("MISS", head) : await memberAnswer(answer, request, head);
         }
+        const origin = nars.isKnownAbsent(name) ? "HIT" : "MISS";
         if (head) {
-          const facts = await counted(name, nars.stat(name, requestId, request));
-          return facts === undefined ? absent(head) : headOf(planNar(request, facts));
+          const facts = await counted(origin, nars.stat(name, requestId, request));
+          return facts === undefined ? absent(origin, head) : headOf(planNar(request, facts));
         }
-        const answer = await counted(name, nars.open(name, requestId, request));
-        if (answer === undefined) return absent(head);
+        const answer = await counted(origin, nars.open(name, requestId, request));
+        if (answer === undefined) return absent(origin, head);
         const plan = planNar(request, answer);
         if (plan.kind === "answered") {
           await answer[Symbol.asyncDispose]();
@@ -117,8 +118,11 @@ function queryOf(url: string): string {
   return start < 0 ? "" : url.slice(start);
 }
 
-function absent(head: boolean): Answer {
-  return statusAnswer(404, head, { "x-cache": "MISS" });
+/** "HIT": the absence is remembered. */
+type AbsenceOrigin = "HIT" | "MISS";
+
+function absent(origin: AbsenceOrigin, head: boolean): Answer {
+  return statusAnswer(404, head, { "x-cache": origin });
 }
 
 function headOf(plan: NarPlan): Answer {
