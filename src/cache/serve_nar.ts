@@ -28,6 +28,7 @@ import type { UnnamedNarServer } from "./serve_unnamed_nar.ts";
 import type { MemberDownloads } from "./serve_member_download.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Touches } from "./touches.ts";
+import { NarUnpacker, unpackedFacts } from "./unpacked_nar.ts";
 
 /** Attempts to join another member's download, which may end between the query and the join. */
 const TRIES_MAX = 3;
@@ -57,45 +58,60 @@ export interface NarServerDeps {
   readonly sizes: StatNarDeps;
 }
 
+/** A NAR file to serve. */
+export interface WantedNar {
+  readonly name: NarName;
+  /** Its NAR's facts, where the client wants the NAR itself, decompressed. */
+  readonly unpacked?: NarRecord | undefined;
+}
+
 /** Answers NAR requests: from the store, from a running download, or from a new one. */
 export class NarServer {
   readonly #deps: NarServerDeps;
   readonly #metadata: NarFinder;
   readonly #tracer: Tracer;
+  readonly #unpacker: NarUnpacker;
 
   constructor(deps: NarServerDeps) {
     this.#deps = deps;
     this.#metadata = deps.sizes.candidates.metadata;
     this.#tracer = deps.passThrough.tracer;
+    this.#unpacker = new NarUnpacker(deps.passThrough.verifier);
   }
 
   /**
-   * The name of the NAR that a reference leads to. Where larder does not know the file by its name,
-   * that is the NAR of its store path, if it is the same.
+   * The file that a reference leads to. Where larder does not know the file by its name, that is the
+   * one of its store path, if it has the same NAR.
    */
-  async resolve({ name, storePathHash }: NarReference, requestId: string): Promise<NarName> {
-    if (storePathHash === undefined || await this.#metadata.findNar(name)) return name;
+  async resolve({ name, storePathHash }: NarReference, requestId: string): Promise<WantedNar> {
+    if (storePathHash === undefined || await this.#metadata.findNar(name)) return { name };
     const row = await this.#deps.narinfoOf(storePathHash, requestId);
     const nar = row && await this.#metadata.findNar(row.narName);
-    const isSame = nar?.narHash === hashOf(name) && nar.compression === compressionOf(name);
-    return nar !== undefined && isSame ? nar.name : name;
+    if (nar?.narHash !== hashOf(name)) return { name };
+    if (nar.compression === compressionOf(name)) return { name: nar.name };
+    return compressionOf(name) === "none" ? { name: nar.name, unpacked: nar } : { name };
   }
 
   /** `undefined` for an absent file. Throws when a download fails before its first byte. */
   async open(
-    narName: NarName,
+    { name, unpacked }: WantedNar,
     requestId: string,
     client: Client,
   ): Promise<NarAnswer | undefined> {
+    const file = await this.#openFile(name, { requestId, client });
+    return file && unpacked ? this.#unpacker.unpack(file, unpacked) : file;
+  }
+
+  async #openFile(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
     const { kept, watchers } = this.#deps;
     const nar = await this.#metadata.findNar(narName);
     if (nar === undefined) {
-      return await this.#deps.unnamedNars.open(narName, { requestId, client });
+      return await this.#deps.unnamedNars.open(narName, requester);
     }
     watchers.touches.nar(narName);
     const isFirstOfPrefetch = watchers.prefetch.requested(narName);
-    const answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
-    if (answer === undefined) return await this.#fetch(nar, { requestId, client });
+    const answer = await openStored({ kept, ...watchers }, nar, requester);
+    if (answer === undefined) return await this.#fetch(nar, requester);
     return isFirstOfPrefetch ? { ...answer, isFirstOfPrefetch } : answer;
   }
 
@@ -191,6 +207,15 @@ export class NarServer {
 
   /** The same facts without a download, for HEAD. */
   async stat(
+    { name, unpacked }: WantedNar,
+    requestId: string,
+    client: Client,
+  ): Promise<NarFacts | undefined> {
+    const facts = await this.#statFile(name, requestId, client);
+    return facts && unpacked ? unpackedFacts(facts, unpacked) : facts;
+  }
+
+  async #statFile(
     narName: NarName,
     requestId: string,
     client: Client,

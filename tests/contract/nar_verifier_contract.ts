@@ -138,6 +138,38 @@ export const verifyThreadClauses: Clauses<VerifierScene & ThreadsScene> = {
     }
   },
 
+  "a taker gets the NAR in pieces, one at a time": async ({ verifier, files }) => {
+    for (const name of files) {
+      const pieces: Bytes[] = [];
+      let isTaking = false;
+      const taker = async (piece: Bytes) => {
+        assert.equal(isTaking, false);
+        isTaking = true;
+        await Promise.resolve();
+        pieces.push(piece);
+        isTaking = false;
+      };
+      using passes = verifier.passThrough(passThroughOf(name), taker);
+      await writeAll(passes, fixture(name).bytes);
+      passes.end();
+      assert.deepEqual(await passes.measure, MEASURED);
+      assertSameBytes(await new Blob(pieces).bytes(), FIXTURE_NAR);
+    }
+  },
+
+  "an end frees a pass-through whose taker holds a piece": async ({ verifier }) => {
+    const held = Promise.withResolvers<void>();
+    const passes = verifier.passThrough(passThroughOf(XZ), () => {
+      held.resolve();
+      return new Promise(() => undefined);
+    });
+    const written = writeAll(passes, fixture(XZ).bytes);
+    await held.promise;
+    passes[Symbol.dispose]();
+    await assert.rejects(passes.measure);
+    await written;
+  },
+
   "pieces that end too early are never measured as the NAR": async ({ verifier, files }) => {
     for (const name of files) {
       const { bytes } = fixture(name);

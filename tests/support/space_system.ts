@@ -242,7 +242,7 @@ export class SpaceSystem implements AsyncDisposable {
     if (url !== name) this.watch.violations.push(`path ${path} leads to ${url}`);
     if (!withNar) return { narinfo: true };
     try {
-      const answer = await running.nars.open(url as NarName, "test", STAYS);
+      const answer = await running.nars.open({ name: url as NarName }, "test", STAYS);
       if (answer === undefined) return { narinfo: true, nar: false };
       await using _open = answer;
       const got = await answer.whole() ?? await new Response(await answer.read(0)).bytes();

@@ -128,9 +128,15 @@ export type ToVerifyWorker =
     readonly order: BodyOrder;
     readonly bytes: Bytes;
   }
-  /** The next slice, in answer to "pause". */
+  /** The next slice, in answer to "pause", or the next piece of a NAR. */
   | { readonly type: "goOn"; readonly id: number }
-  | { readonly type: "passThrough"; readonly id: number; readonly order: PassThroughOrder }
+  | {
+    readonly type: "passThrough";
+    readonly id: number;
+    readonly order: PassThroughOrder;
+    /** True: the NAR is sent back in pieces, each after a "goOn" to the one before. */
+    readonly givesNar: boolean;
+  }
   | { readonly type: "piece"; readonly id: number; readonly bytes: Bytes }
   | { readonly type: "end"; readonly id: number }
   | { readonly type: "cancel"; readonly id: number };
@@ -140,6 +146,7 @@ export type FromVerifyWorker =
   | { readonly id: number; readonly body: DecodedBody }
   /** A slice is over. */
   | { readonly id: number; readonly pause: Pause }
+  | { readonly id: number; readonly narPiece: Bytes }
   /** A piece is decoded, or no longer needed. */
   | { readonly id: number; readonly taken: true }
   /** `isRefused`: there was no memory for a decoder. */

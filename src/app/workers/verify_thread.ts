@@ -9,6 +9,7 @@ import type {
   ClientTurns,
   DecodedBody,
   NarMeasure,
+  NarTaker,
   NarVerifier,
   PassThroughOrder,
   PassThroughVerification,
@@ -194,7 +195,7 @@ export class VerifyThread implements NarVerifier, Disposable {
     };
   }
 
-  passThrough(order: PassThroughOrder): PassThroughVerification {
+  passThrough(order: PassThroughOrder, taker?: NarTaker): PassThroughVerification {
     const worker = this.#worker;
     const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
     this.#count(order.narSizeMax, promise);
@@ -209,12 +210,17 @@ export class VerifyThread implements NarVerifier, Disposable {
     };
     const id = worker.open((answer) => {
       if ("taken" in answer) return taken.shift()?.();
+      if ("narPiece" in answer) {
+        return void taker?.(answer.narPiece).then(() => {
+          if (!over) worker.send({ type: "goOn", id });
+        });
+      }
       if ("measure" in answer) return end(() => resolve(answer.measure));
       if (!("error" in answer)) return;
       const kind = answer.isRefused ? "unavailable" : "broken";
       end(() => reject(new Failure(kind, `Cannot verify NAR: ${answer.error}`)));
     });
-    worker.send({ type: "passThrough", id, order });
+    worker.send({ type: "passThrough", id, order, givesNar: taker !== undefined });
     return {
       measure: promise,
       write: (bytes) => {

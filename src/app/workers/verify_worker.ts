@@ -5,7 +5,6 @@ import { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { decodeBody } from "../../cache/verify/decode_body.ts";
 import { dropUnusedDecoders } from "../../cache/verify/decoders.ts";
 import { Growth, measureNar } from "../../cache/verify/measure_nar.ts";
-import type { PassThroughOrder } from "../../cache/verify/nar_verifier.ts";
 import { SlicedPace } from "../../cache/verify/pace.ts";
 import { PassThroughMeasure } from "../../cache/verify/pass_through_measure.ts";
 import { clock } from "../../runtime/current.ts";
@@ -35,7 +34,7 @@ export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWor
       case "grown":
         return inFlight.get(data.id)?.grown(data.fileSize, data.whole);
       case "passThrough":
-        return void passThrough(data.id, data.order);
+        return void passThrough(data);
       case "piece":
         return void take(data.id, data.bytes);
       case "end":
@@ -43,6 +42,7 @@ export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWor
       case "decode":
         return void decode(data);
       case "goOn":
+        passThroughs.get(data.id)?.goOn();
         return paces.get(data.id)?.goOn();
       case "cancel":
         passThroughs.get(data.id)?.abort();
@@ -51,8 +51,11 @@ export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWor
     }
   };
 
-  async function passThrough(id: number, order: PassThroughOrder): Promise<void> {
-    const measure = new PassThroughMeasure(order, passThroughMemory);
+  async function passThrough(
+    { id, order, givesNar }: Extract<ToVerifyWorker, { type: "passThrough" }>,
+  ): Promise<void> {
+    const give = (narPiece: Bytes) => post({ id, narPiece });
+    const measure = new PassThroughMeasure(order, passThroughMemory, givesNar ? give : undefined);
     passThroughs.set(id, measure);
     try {
       post({ id, measure: await measure.measure });

@@ -3,6 +3,7 @@ import { MemoryAllowance } from "../../base/memory_allowance.ts";
 import type {
   BodyOrder,
   DecodedBody,
+  NarTaker,
   NarVerifier,
   PassThroughOrder,
   PassThroughVerification,
@@ -36,8 +37,8 @@ export class WorkerVerifier implements NarVerifier, Disposable {
     return this.#idlest().start(order);
   }
 
-  passThrough(order: PassThroughOrder): PassThroughVerification {
-    return this.#idlest().passThrough(order);
+  passThrough(order: PassThroughOrder, taker?: NarTaker): PassThroughVerification {
+    return this.#idlest().passThrough(order, taker);
   }
 
   decode(bytes: Bytes, order: BodyOrder): Promise<DecodedBody> {

@@ -61,11 +61,15 @@ export async function measureNar(
   return measure;
 }
 
-/** The measure of any bytes; a read error counts as damage. Throws a Failure of the claim. */
+/**
+ * The measure of any bytes; a read error counts as damage. Throws a Failure of the claim. `taker`
+ * gets pieces that it must not keep.
+ */
 export async function measureBytes(
   bytes: ReadableStream<Bytes>,
   decoding: Decoding,
   pace: Pace = sharedPace(),
+  taker?: (piece: Uint8Array) => Promise<void>,
 ): Promise<NarMeasure> {
   const { narSizeMax } = decoding;
   const hash = createHash("sha256");
@@ -77,6 +81,7 @@ export async function measureBytes(
         return { kind: "undecodable", detail: `it holds more than ${narSizeMax} bytes` };
       }
       hash.update(chunk);
+      await taker?.(chunk);
       await pace.step(narSize);
     }
     return { kind: "measured", digest: hash.digest(), narSize };

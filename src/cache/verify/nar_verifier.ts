@@ -54,6 +54,9 @@ export interface PassThroughOrder extends Decoding {
   readonly memoryWaitMs: number;
 }
 
+/** Takes the pieces of the NAR, one at a time: the next one comes when it resolves. */
+export type NarTaker = (piece: Bytes) => Promise<void>;
+
 /** A verification of a pass-through: its caller writes the pieces. */
 export interface PassThroughVerification extends Disposable {
   /** Resolves when the bytes are decoded, or no longer needed. */
@@ -67,7 +70,8 @@ export interface PassThroughVerification extends Disposable {
 /** Decompresses NAR files and hashes the NARs, off the main thread. */
 export interface NarVerifier {
   start(order: VerifyOrder): Verification;
-  passThrough(order: PassThroughOrder): PassThroughVerification;
+  /** `taker`: gets the decompressed bytes. */
+  passThrough(order: PassThroughOrder, taker?: NarTaker): PassThroughVerification;
   /** Rejects with "overloaded" when its memory went to another client's body. */
   decode(bytes: Bytes, order: BodyOrder): Promise<DecodedBody>;
 }

@@ -14,7 +14,16 @@ export class PassThroughMeasure {
   readonly measure: Promise<NarMeasure>;
   readonly #writer: WritableStreamDefaultWriter<Bytes>;
 
-  constructor(order: PassThroughOrder, memory: MemoryAllowance) {
+  /** The taker has the last piece when it resolves. */
+  #taken: PromiseWithResolvers<void> | undefined;
+  #isAborted = false;
+
+  /** `give`: sends a piece of the NAR to its taker, who answers with `goOn`. */
+  constructor(
+    order: PassThroughOrder,
+    memory: MemoryAllowance,
+    give?: (piece: Bytes) => void,
+  ) {
     const { readable, writable } = new TransformStream<Bytes, Bytes>();
     this.#writer = writable.getWriter();
     const share = memory.share();
@@ -22,7 +31,13 @@ export class PassThroughMeasure {
       if (await share.takeWithin(bytes, order.memoryWaitMs)) return;
       throw new Failure("unavailable", "decoders use all of their memory");
     };
-    this.measure = measureBytes(readable, order, sharedPace(claim))
+    const taker = give && (async (piece: Uint8Array) => {
+      this.#taken = Promise.withResolvers();
+      give(piece.slice());
+      await this.#taken.promise;
+      if (this.#isAborted) throw new Error("Cannot decode: cancelled");
+    });
+    this.measure = measureBytes(readable, order, sharedPace(claim), taker)
       .finally(() => share[Symbol.dispose]());
     // The decoder has failed and reads no more.
     const end = () => this.abort();
@@ -39,7 +54,14 @@ export class PassThroughMeasure {
     this.#writer.close().catch(() => undefined);
   }
 
+  /** The next piece may follow the one that was given. */
+  goOn(): void {
+    this.#taken?.resolve();
+  }
+
   abort(): void {
+    this.#isAborted = true;
+    this.goOn();
     this.#writer.abort().catch(() => undefined);
   }
 }

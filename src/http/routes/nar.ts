@@ -68,19 +68,22 @@ export function narRoute(deps: NarRouteDeps): Route {
       async GET({ params: [text = ""], request, requestId, head }) {
         const reference = parseNarReference(text, queryOf(request.url));
         if (reference === undefined) return absent("MISS", head);
-        const name = reference.storePathHash === undefined
-          ? reference.name
+        const wanted = reference.storePathHash === undefined
+          ? reference
           : await nars.resolve(reference, requestId);
+        const { name } = wanted;
         if (members !== undefined && request.headers.get(MEMBER_HEADER) !== null) {
           const answer = await members[head ? "stat" : "open"](name, requestId, request);
-          return answer === undefined ? absent("MISS", head) : await memberAnswer(answer, request, head);
+          return answer === undefined
+            ? absent("MISS", head)
+            : await memberAnswer(answer, request, head);
         }
         const origin = nars.isKnownAbsent(name) ? "HIT" : "MISS";
         if (head) {
-          const facts = await counted(origin, nars.stat(name, requestId, request));
+          const facts = await counted(origin, nars.stat(wanted, requestId, request));
           return facts === undefined ? absent(origin, head) : headOf(planNar(request, facts));
         }
-        const answer = await counted(origin, nars.open(name, requestId, request));
+        const answer = await counted(origin, nars.open(wanted, requestId, request));
         if (answer === undefined) return absent(origin, head);
         const plan = planNar(request, answer);
         if (plan.kind === "answered") {
