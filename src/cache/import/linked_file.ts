@@ -26,6 +26,7 @@ export interface LinkedFileParts {
  */
 export class LinkedFile implements Disposable {
   readonly path: string;
+  readonly #from: ForeignFile;
   readonly #space: Pick<Space, "kept">;
   readonly #reservation: Reservation;
 
@@ -42,6 +43,7 @@ export class LinkedFile implements Disposable {
       throw error;
     }
     this.path = path;
+    this.#from = from;
     this.#space = space;
     this.#reservation = reservation;
   }
@@ -50,7 +52,7 @@ export class LinkedFile implements Disposable {
     return this.#reservation.ledgerBytes;
   }
 
-  /** Reads the whole file. */
+  /** Reads the whole file. Throws where it grows: a holder could write it without end. */
   async measured(
     signal: AbortSignal,
   ): Promise<{ readonly fileHash: Sha256; readonly fileSize: number }> {
@@ -58,6 +60,9 @@ export class LinkedFile implements Disposable {
     const digest = await digestOf(filePieces(this.path), ({ length }) => {
       signal.throwIfAborted();
       fileSize += length;
+      if (fileSize > this.#from.fileSize) {
+        throw new Failure("absent", `Cannot read ${this.#from.place.path}: it became larger`);
+      }
     });
     return { fileHash: sha256FromDigest(digest), fileSize };
   }
