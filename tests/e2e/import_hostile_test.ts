@@ -196,6 +196,12 @@ const DATABASES: readonly (readonly [name: string, sql: string, said: RegExp])[]
     /it has a hash that is too long/,
   ],
   [
+    "references of 170 MB",
+    `WITH RECURSIVE n (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM n WHERE at < 2800)
+     INSERT INTO narinfo_references SELECT narinfos.id, printf('%060000d', at) FROM narinfos, n`,
+    /it has rows of more than 128\.0 MiB/,
+  ],
+  [
     "an id of 2^63-1",
     "UPDATE narinfos SET id = 9223372036854775807",
     /ncps has no NAR file of it/,

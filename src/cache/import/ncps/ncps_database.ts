@@ -1,6 +1,7 @@
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type SQLOutputValue } from "node:sqlite";
 import { copyDatabaseInto } from "../../../base/database_copy.ts";
 import { fileBytes } from "../../../base/files.ts";
+import { formatBytes } from "../../../base/format_units.ts";
 import { NARINFO_REFERENCES_MAX, NARINFO_SIGNATURES_MAX } from "../../../nix/narinfo_parse.ts";
 import type { NcpsContents, NcpsEntryRows, Row } from "./ncps_tables.ts";
 
@@ -9,6 +10,9 @@ const BUSY_TIMEOUT_MS = 5_000;
 
 /** The longest value of a row. */
 const VALUE_BYTES_MAX = 64 * 1024;
+
+/** The most bytes of one result. Small files can hold more: rows may share their pages. */
+const RESULT_BYTES_MAX = 128 * 1024 * 1024;
 
 /** The most rows of each kind. */
 const IDS_MAX = 2_000_000;
@@ -63,6 +67,7 @@ export class NcpsDatabase implements Disposable {
         PRAGMA query_only = ON;
         PRAGMA cell_size_check = ON;
         PRAGMA mmap_size = 0;
+        PRAGMA cache_size = -16384;
       `);
       this.#columns = this.#plainTables();
     } catch (error) {
@@ -177,8 +182,22 @@ export class NcpsDatabase implements Disposable {
     const statement = this.#database.prepare(sql);
     // Others could not read an id of 2^53 and more.
     statement.setReadBigInts(true);
-    return statement.all(...values);
+    const rows: Row[] = [];
+    let bytes = 0;
+    for (const row of statement.iterate(...values)) {
+      for (const value of Object.values(row)) bytes += bytesOf(value);
+      if (bytes > RESULT_BYTES_MAX) {
+        throw new Error(`it has rows of more than ${formatBytes(RESULT_BYTES_MAX)}`);
+      }
+      rows.push(row);
+    }
+    return rows;
   }
+}
+
+/** At least: of a text with characters beyond ASCII. */
+function bytesOf(value: SQLOutputValue): number {
+  return typeof value === "string" ? value.length : 8;
 }
 
 /** NULL in place of a text that is no hash, date or store path. */
