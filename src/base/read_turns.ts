@@ -1,9 +1,10 @@
 import { clock } from "../runtime/current.ts";
 import { Failure } from "./failure.ts";
+import { networkOf } from "./network_of.ts";
 
 /** Who waits for an expensive read. */
 export interface Waiter {
-  /** Clients take turns: by their addresses. */
+  /** Clients take turns: by their addresses, IPv6 by its network. */
   readonly client: string;
   /** Aborts when the client leaves. */
   readonly signal: AbortSignal;
@@ -53,7 +54,7 @@ export class ReadTurns implements Disposable {
   async run<Value>({ client, signal }: Waiter, read: ExpensiveRead<Value>): Promise<Value> {
     signal.throwIfAborted();
     if (this.#isStopped) throw stopping();
-    const queued = this.#find(read.key) ?? this.#queue(client, read);
+    const queued = this.#find(read.key) ?? this.#queue(networkOf(client), read);
     const waiter = Promise.withResolvers<unknown>();
     queued.waiters.add(waiter);
     const leave = (reason: unknown) => {

@@ -1,6 +1,7 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import type { MemoryShare } from "../../base/memory_allowance.ts";
+import { networkOf } from "../../base/network_of.ts";
 import {
   type Codec,
   KNOWN_CONTENT_ENCODINGS,
@@ -58,7 +59,7 @@ async function decoded(
   { bytes, coding, bytesMax, client }: Omit<EncodedBody, "share">,
   result: "bytes" | "shape",
 ): Promise<DecodedBody> {
-  const turns = { client, budgetMs: BODY_BUDGET_MS };
+  const turns = { client: client && networkOf(client), budgetMs: BODY_BUDGET_MS };
   const order = { compression: coding, bytesMax, result, turns };
   const body = await decoder.decode(bytes, order).catch((error) => {
     if (!(error instanceof Failure) || error.kind !== "overloaded") throw error;

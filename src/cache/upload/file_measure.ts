@@ -1,4 +1,5 @@
 import { readFully } from "../../base/files.ts";
+import { networkOf } from "../../base/network_of.ts";
 import { type Compression, compressionOfMagic, MAGIC_BYTES } from "../../nix/compression.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { files } from "../../runtime/current.ts";
@@ -101,7 +102,7 @@ export class FileMeasure implements Disposable {
     const { path, client } = this.#file;
     const narSizeMax = Math.max(NAR_BYTES_MIN, EXPANSION_MAX * fileSize);
     const budgetMs = BUDGET_MS + fileSize / FILE_BYTES_PER_MS;
-    const turns = client && { turns: { client: client.peer, budgetMs } };
+    const turns = client && { turns: { client: client.peer && networkOf(client.peer), budgetMs } };
     return this.#verification = this.#verifier.start({ path, compression, narSizeMax, ...turns });
   }
 }

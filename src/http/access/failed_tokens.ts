@@ -1,7 +1,7 @@
 import { lruOf } from "../../base/lru.ts";
+import { networkOf } from "../../base/network_of.ts";
 import { clock } from "../../runtime/current.ts";
 import type { ClientRequest } from "../message/client_request.ts";
-import { networkOf } from "../message/peer.ts";
 
 /** Limit of remembered addresses; beyond it, the one that failed longest ago is forgotten. */
 const ADDRESSES_MAX = 10_000;

@@ -1,4 +1,5 @@
-import { networkOf, UNIX_PEER } from "../message/peer.ts";
+import { networkOf } from "../../base/network_of.ts";
+import { UNIX_PEER } from "../message/peer.ts";
 
 /**
  * Groups items by the address of their peer. IPv6 counts by its first 64 bits, as a client usually

@@ -39,6 +39,15 @@ Deno.test("read turns: one read runs at a time, and clients take turns", async (
   assert.deepEqual(begun, ["1", "2", "4", "5", "3"]);
 });
 
+Deno.test("read turns: the addresses of an IPv6 network are one client", async () => {
+  const { begun, read, end } = scene();
+  const all = ["1", "2", "3"].map((key) => read(key, `2001:db8::${key}`));
+  all.push(read("4", "2001:db8:0:1::4"));
+  for (const key of ["1", "2", "4", "3"]) await end(key);
+  await Promise.all(all);
+  assert.deepEqual(begun, ["1", "2", "4", "3"]);
+});
+
 Deno.test("read turns: those that wait for one read share it; a running one may be too old", async () => {
   const { begun, read, end } = scene();
   const [first, second, third] = [read("same"), read("same"), read("same", "b")];
