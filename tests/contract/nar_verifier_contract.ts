@@ -291,6 +291,17 @@ export const verifyThreadClauses: Clauses<VerifierScene & ThreadsScene> = {
     assert.deepEqual(new Set(results.map(({ kind }) => kind)), new Set(["too-large"]));
   },
 
+  "a body ends with its signal, and the next one is decoded": async ({ verifier }) => {
+    const bomb = zstdFrame({ window: 7 << 3, blocks: zstdBlocks(8_000) });
+    const gone = new AbortController();
+    const order = bodyOf("zstd", { bytesMax: 8 * MIB });
+    const ended = verifier.decode(bomb, order, gone.signal);
+    gone.abort(new Error("gone"));
+    await assert.rejects(ended, /gone/);
+    const { kind } = await verifier.decode(bomb, order, new AbortController().signal);
+    assert.equal(kind, "too-large");
+  },
+
   "once the threads end, running and later verifications are rejected": async (scene) => {
     const { verifier } = scene;
     const grown = verifier.start(orderOf(scene));

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { Bytes } from "../../src/base/bytes.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
+import { RawConnection, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import {
@@ -70,6 +71,24 @@ for (
     assert.deepEqual(cache.growingFiles(), [], "nothing of those that left is there");
   });
 }
+
+Deno.test("upload bombs: the work of a client that hung up behind its last byte ends", async () => {
+  await using cache = await uploadCache();
+  await using server = cache.listen({ sweepEveryMs: 20 });
+  {
+    await using connection = await RawConnection.open(server.port);
+    const headers = { ...AS_WRITER, "Content-Length": String(BOMB.length) };
+    await connection.send(requestText("PUT", narPathOf(BOMB), headers));
+    await connection.send(BOMB);
+    await eventually("it is here", () => cache.growingFiles().length === 1);
+  }
+  await eventually("nothing of it is here", () => cache.growingFiles().length === 0);
+  await eventually("it is logged", () => cache.log.some(({ msg }) => msg === "upload refused"));
+  const reasons = cache.log.filter(({ msg }) => msg === "upload refused").map((row) =>
+    row["reason"]
+  );
+  assert.deepEqual(reasons, ["expected a client that waits"]);
+});
 
 Deno.test("upload bombs: small bodies that unpack to much are 413, beside honest ones", async () => {
   await using cache = await TestCache.open({

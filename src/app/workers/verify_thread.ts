@@ -1,6 +1,7 @@
 import pLimit from "p-limit";
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
+import { unlessAborted } from "../../base/unless_aborted.ts";
 import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { decoderBytesMax } from "../../cache/verify/decoder_bytes.ts";
 import { MeasureTurns } from "../../cache/verify/measure_turns.ts";
@@ -79,7 +80,7 @@ export class VerifyThread implements NarVerifier, Disposable {
       : this.#startInTurns(order, order.turns);
   }
 
-  async decode(bytes: Bytes, order: BodyOrder): Promise<DecodedBody> {
+  async decode(bytes: Bytes, order: BodyOrder, signal?: AbortSignal): Promise<DecodedBody> {
     const { promise, resolve, reject } = Promise.withResolvers<DecodedBody>();
     this.#count(order.bytesMax, promise);
     using job = this.#enter(order.turns, {
@@ -92,7 +93,12 @@ export class VerifyThread implements NarVerifier, Disposable {
       },
     });
     job.wants();
-    return await promise;
+    try {
+      return await (signal === undefined ? promise : unlessAborted(promise, signal));
+    } catch (error) {
+      reject(error);
+      throw error;
+    }
   }
 
   #startAtOnce(order: VerifyOrder): Verification {

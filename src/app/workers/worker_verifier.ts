@@ -41,8 +41,8 @@ export class WorkerVerifier implements NarVerifier, Disposable {
     return this.#idlest().passThrough(order, taker);
   }
 
-  decode(bytes: Bytes, order: BodyOrder): Promise<DecodedBody> {
-    return this.#idlest().decode(bytes, order);
+  decode(bytes: Bytes, order: BodyOrder, signal?: AbortSignal): Promise<DecodedBody> {
+    return this.#idlest().decode(bytes, order, signal);
   }
 
   /** Starts one thread ahead of its first NAR; the others start when NARs wait. */

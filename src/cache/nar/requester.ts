@@ -4,6 +4,8 @@ import type { OpenOptions } from "../../storage/nar_store.ts";
 export interface Client extends OpenOptions {
   /** Its address; `undefined` if unknown. */
   readonly peer?: string;
+  /** Aborts also when the client has ended its side: expensive work ends. Default: `signal`. */
+  readonly hungUp?: AbortSignal;
 }
 
 /** A client, and the id of its request. */

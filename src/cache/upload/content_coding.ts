@@ -8,6 +8,7 @@ import {
   parseContentEncoding,
 } from "../../nix/content_encoding.ts";
 import type { DecodedBody, NarVerifier } from "../verify/nar_verifier.ts";
+import type { Client } from "../nar/requester.ts";
 import { takeMemory } from "./upload_body.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
@@ -27,8 +28,8 @@ export interface EncodedBody {
   readonly coding: Codec;
   /** The largest decoded body. */
   readonly bytesMax: number;
-  /** The client's address; `undefined` if unknown. */
-  readonly client: string | undefined;
+  /** The work ends with it. */
+  readonly client: Client;
   /** Memory of the upload, of which the output takes its part before the work. */
   readonly share: MemoryShare;
 }
@@ -59,9 +60,11 @@ async function decoded(
   { bytes, coding, bytesMax, client }: Omit<EncodedBody, "share">,
   result: "bytes" | "shape",
 ): Promise<DecodedBody> {
-  const turns = { client: client && networkOf(client), budgetMs: BODY_BUDGET_MS };
+  const { peer, signal, hungUp = signal } = client;
+  const turns = { client: peer && networkOf(peer), budgetMs: BODY_BUDGET_MS };
   const order = { compression: coding, bytesMax, result, turns };
-  const body = await decoder.decode(bytes, order).catch((error) => {
+  const body = await decoder.decode(bytes, order, hungUp).catch((error) => {
+    if (hungUp?.aborted) throw new UploadRefused("cut", "expected a client that waits");
     if (!(error instanceof Failure) || error.kind !== "overloaded") throw error;
     throw new UploadRefused("overloaded", "expected fewer uploads at a time");
   });

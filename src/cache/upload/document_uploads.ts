@@ -7,6 +7,7 @@ import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import { documentPieces, documentTag } from "../documents/document_bytes.ts";
 import { DOCUMENT_RULES } from "../documents/document_rules.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
+import type { Client } from "../nar/requester.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { holdsObject } from "./content_coding.ts";
 import { collectBody, type UploadBody } from "./upload_body.ts";
@@ -28,8 +29,7 @@ export interface DocumentUploadsDeps {
 export interface DocumentUpload {
   readonly name: DocumentName;
   readonly body: UploadBody;
-  /** The client's address; `undefined` if unknown. */
-  readonly client: string | undefined;
+  readonly client: Client;
   /** The encoding of the body, which larder keeps and serves unchanged. */
   readonly coding: Codec | "none";
 }

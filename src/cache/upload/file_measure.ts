@@ -87,11 +87,11 @@ export class FileMeasure implements Disposable {
   }
 
   async #measureOf({ measure }: Verification): Promise<NarMeasure> {
-    const signal = this.#file.client?.signal;
+    const { signal, hungUp = signal } = this.#file.client ?? {};
     try {
-      return await (signal === undefined ? measure : unlessAborted(measure, signal));
+      return await (hungUp === undefined ? measure : unlessAborted(measure, hungUp));
     } catch (error) {
-      if (signal?.aborted) throw new UploadRefused("cut", "expected a client that waits");
+      if (hungUp?.aborted) throw new UploadRefused("cut", "expected a client that waits");
       if (!(error instanceof Failure) || error.kind !== "overloaded") throw error;
       const line = "expected fewer uploads at a time: this was the largest one";
       throw new UploadRefused("overloaded", line);

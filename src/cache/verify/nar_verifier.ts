@@ -72,6 +72,9 @@ export interface NarVerifier {
   start(order: VerifyOrder): Verification;
   /** `taker`: gets the decompressed bytes. */
   passThrough(order: PassThroughOrder, taker?: NarTaker): PassThroughVerification;
-  /** Rejects with "overloaded" when its memory went to another client's body. */
-  decode(bytes: Bytes, order: BodyOrder): Promise<DecodedBody>;
+  /**
+   * Rejects with "overloaded" when its memory went to another client's body, and with the signal's
+   * reason: the work ends.
+   */
+  decode(bytes: Bytes, order: BodyOrder, signal?: AbortSignal): Promise<DecodedBody>;
 }

@@ -115,7 +115,7 @@ export class Connection {
 
   /** Notices a broken connection while the app works. Keeps the bytes that the client sends. */
   watch(): void {
-    if (!this.#requestReader.isEmpty || this.#request?.hasBody) return;
+    if (!this.#requestReader.isEmpty || this.#request?.hasUnreadBody) return;
     const request = this.#request;
     this.#requestReader.fill().then(
       // A client that has ended its side may still read.

@@ -82,8 +82,9 @@ export class ReceivedRequest implements ClientRequest, Delivery {
     this.#connection.activity.enter("held");
   }
 
-  get hasBody(): boolean {
-    return this.#incoming !== undefined;
+  /** True while bytes of the body may come. */
+  get hasUnreadBody(): boolean {
+    return this.#incoming?.isOver === false;
   }
 
   get body(): ReadableStream<Bytes> | null {

@@ -33,10 +33,26 @@ Deno.test("upload turns: encoded bodies of one IPv6 network are of one client", 
     },
   };
   const body = { bytes, coding: "xz", bytesMax: 1 } as const;
-  for (const client of ADDRESSES) {
+  for (const peer of ADDRESSES) {
+    const client = { peer, signal: new AbortController().signal };
     using share = new MemoryAllowance(10).share();
     await decodedBody(decoder, { ...body, client, share });
     await holdsObject(decoder, { ...body, client });
   }
   assert.deepEqual(clients, NETWORKS.flatMap((network) => [network, network]));
+});
+
+Deno.test("upload turns: the decoding of a body ends with its client", async () => {
+  const gone = new AbortController();
+  const decoder = {
+    decode: (_: Uint8Array, __: BodyOrder, signal?: AbortSignal) => {
+      assert.ok(signal);
+      gone.abort(new Error("gone"));
+      return Promise.reject(signal.reason);
+    },
+  };
+  const client = { signal: new AbortController().signal, hungUp: gone.signal };
+  const body = { bytes: new Uint8Array(1), coding: "xz", bytesMax: 1, client } as const;
+  const cut = { fault: "cut", message: "expected a client that waits" };
+  await assert.rejects(holdsObject(decoder, body), cut);
 });

@@ -48,7 +48,7 @@ function writeHandler(
     if (name === undefined) throw new UploadRefused("invalid", `expected the name of a ${kind}`);
     const coding = contentCoding(request.headers.get("content-encoding"));
     return await uploads.accept({
-      ...{ name, coding, client: request.peer },
+      ...{ name, coding, client: request },
       body: uploadBodyOf(request),
     });
   };

@@ -65,7 +65,7 @@ async function textOf(
   const coding = contentCoding(request.headers.get("content-encoding"));
   using collected = await collectBody(uploadBodyOf(request), { bytesMax, allowance });
   const { bytes: sent, share } = collected;
-  const encoded = { bytes: sent, bytesMax, client: request.peer, share };
+  const encoded = { bytes: sent, bytesMax, client: request, share };
   const bytes = coding === "none" ? sent : await decodedBody(decoder, { ...encoded, coding });
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
