@@ -20,7 +20,7 @@ import { MemberSources } from "./member_sources.ts";
 
 /** Objects that NARs share with the rest of the cache. */
 export interface NarNeighbours {
-  readonly upstreams: Pick<ReturnType<typeof buildUpstreams>, "narClients" | "client">;
+  readonly upstreams: Pick<ReturnType<typeof buildUpstreams>, "pool" | "narClients" | "client">;
   readonly attempts: PassThroughDeps["attempts"];
   readonly transfers: PassThroughDeps["transfers"];
   readonly verifier: PassThroughDeps["verifier"];
@@ -40,6 +40,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   const { attempts, transfers, verifier, watchers, downloads, kept, narinfos } = neighbours;
   const timeouts = narTimeouts(parts.upstream.settings);
   const { candidates } = attempts;
+  const { pool } = neighbours.upstreams;
   const sources = memberSources(parts, neighbours.upstreams);
   const isUpstream = (url: string) => sources.isUpstream(url);
   const sinks = (from: SinkFetcherDeps["narClients"]) => {
@@ -65,9 +66,9 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
         const { text } = await narinfos.serve(storePathHash, { requestId, isHead: true });
         return text === undefined ? undefined : await metadata.findNarinfo(storePathHash);
       },
-      isUpstream: (url) => candidates.pool.order("nar").includes(url),
+      isUpstream: (url) => pool.order("nar").includes(url),
       unnamedNars: new UnnamedNarServer({
-        ...{ documents: metadata, pool: candidates.pool, absent: neighbours.absent },
+        ...{ documents: metadata, pool, absent: neighbours.absent },
         loops: neighbours.loops,
         // A member's file may be another one than the document's.
         sizes: { ...sizes, candidates },

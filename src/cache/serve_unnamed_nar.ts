@@ -17,7 +17,7 @@ const LOOKUPS_MAX = 64;
 
 export interface UnnamedNarServerDeps {
   readonly documents: Pick<DocumentKeeper, "debuginfoSourcesOf">;
-  readonly pool: Pick<UpstreamPool, "order">;
+  readonly pool: Pick<UpstreamPool, "order" | "isDown">;
   /** Names that no upstream has, as a NegativeCache. */
   readonly absent: {
     has(narName: NarName): boolean;
@@ -126,8 +126,11 @@ export class UnnamedNarServer {
     return await this.#lookups.run(key, () => this.#turns(lookUp)).value;
   }
 
+  /** True if every upstream that is up said so. */
   #isByAll(lacking: ReadonlySet<string>): boolean {
-    return this.#deps.pool.order("nar").every((upstream) => lacking.has(upstream));
+    const { pool } = this.#deps;
+    const up = pool.order("nar").filter((upstream) => !pool.isDown(upstream, "nar"));
+    return up.length > 0 && up.every((upstream) => lacking.has(upstream));
   }
 
   #stat(

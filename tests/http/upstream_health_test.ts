@@ -73,6 +73,11 @@ Deno.test("health: an upstream of another store directory gets no request of a c
   const narPath = await cache.narPath(object.storePathHash);
   assert.equal((await cache.get(narPath)).status, 200);
   assert.equal((await cache.get(`/${others[0]?.storePathHash}.ls`)).status, 404);
+  const unknownNar = `/nar/${"0".repeat(52)}.nar.xz`;
+  for (const origin of ["MISS", "HIT"]) {
+    const { status, headers } = await cache.get(unknownNar);
+    assert.deepEqual([status, headers.get("x-cache")], [404, origin]);
+  }
 
   assert.deepEqual(foreign.requests.map(({ path }) => path), ["/nix-cache-info"]);
   const [line, ...more] = cache.logged("warn");
