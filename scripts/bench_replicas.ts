@@ -3,7 +3,7 @@
 import { parseArgs } from "node:util";
 import { PostgresServer } from "../tests/support/postgres.ts";
 import { postgresMissing } from "../tests/support/postgres_programs.ts";
-import { programMissing } from "../tests/support/program.ts";
+import { programsMissing } from "../tests/support/program.ts";
 import { redisMissing, RedisServer } from "../tests/support/redis_server.ts";
 import { Corpus } from "./bench/corpus.ts";
 import { directoryLauncher } from "./bench/launchers.ts";
@@ -20,7 +20,7 @@ Deno.env.set("PATH", `${Deno.env.get("PATH")}:/usr/sbin`);
 const missing = [
   postgresMissing,
   redisMissing,
-  ...["nginx", "wrk", "taskset"].map((program) => programMissing(program)),
+  programsMissing("nginx", "wrk", "taskset"),
 ]
   .filter((reason) => reason !== "");
 const postgres = PostgresServer.start();

@@ -95,10 +95,10 @@ function isKeeper(node: ts.Node): node is ts.NamedDeclaration {
 }
 
 /** A function that registers a test, such as `Deno.test`, `timedTest` or `checkProperty`. */
-const TEST_MAKER_REGEXP = /^(?:Deno\.test|\w*[tT]est|testUnless|checkProperty)$/;
+const TEST_MAKER_REGEXP = /^(?:Deno\.test|\w*[tT]est|testUnless|testWhere|checkProperty)$/;
 
 /** Those with the reason for leaving the test out before its name. */
-const EXCUSED_TESTS: ReadonlySet<string> = new Set(["testUnless", "executableTest"]);
+const EXCUSED_TESTS: ReadonlySet<string> = new Set(["testUnless", "testWhere", "executableTest"]);
 
 /** A variable with the clauses of a contract, by its type. */
 const CLAUSES_REGEXP = /^Clauses</;

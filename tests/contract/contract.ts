@@ -1,4 +1,4 @@
-import { isRequired } from "../support/program.ts";
+import { testUnless, testWhere } from "../support/program.ts";
 
 /** How a test obtains one back end of a port. */
 export interface Harness<Port> {
@@ -20,22 +20,15 @@ export type Clauses<Port> = Readonly<Record<string, (port: Port) => Promise<void
  */
 export function checkContract<Port>(harness: Harness<Port>, clauses: Clauses<Port>): void {
   const { name, unavailable = "", exempt = {} } = harness;
-  if (isRequired(unavailable)) {
-    throw new Error(`Cannot leave out ${name}, all back ends are required: ${unavailable}`);
-  }
   const unknown = Object.keys(exempt).filter((clause) => !Object.hasOwn(clauses, clause));
   if (unknown.length > 0) {
     throw new Error(`Cannot exempt ${name} from clauses that do not exist: ${unknown.join("; ")}`);
   }
   for (const [clause, keep] of Object.entries(clauses)) {
-    const excuse = unavailable || exempt[clause] || "";
-    Deno.test({
-      name: `${name}: ${clause}${excuse && ` (skipped: ${excuse})`}`,
-      ignore: excuse !== "",
-      async fn() {
-        await using port = await harness.open();
-        await keep(port);
-      },
+    const register = unavailable === "" ? testWhere : testUnless;
+    register(unavailable || (exempt[clause] ?? ""), `${name}: ${clause}`, async () => {
+      await using port = await harness.open();
+      await keep(port);
     });
   }
 }

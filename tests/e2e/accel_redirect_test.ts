@@ -5,11 +5,11 @@ import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { NginxFront } from "../support/nginx_front.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 
-const excuse = programMissing("nginx");
+const excuse = programsMissing("nginx");
 
 const DOCUMENT = new URL("../../docs/reverse-proxy.md", import.meta.url);
 /** Larger than the files that larder keeps in memory. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { startLarder } from "../support/larder_process.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { tempFolder } from "../support/temp_folder.ts";
-import { OwnCertificate, tlsAvailable } from "../support/tls_front.ts";
+import { OwnCertificate } from "../support/tls_front.ts";
 
 const BROWSER = { "Sec-Fetch-Site": "same-origin" };
 const NO_UPSTREAM = { "cache-upstream-url": "http://127.0.0.1:1" };
@@ -31,7 +31,7 @@ Deno.test("access: the names that are configured are ours, and no others", async
   }
 });
 
-const excuse = programMissing("curl") || tlsAvailable() ||
+const excuse = programsMissing("curl", "openssl") ||
   (address === undefined ? "this machine has the loopback address alone" : "");
 
 testUnless(excuse, "access: another machine evicts nothing, over HTTP, HTTPS or any", async () => {
@@ -46,7 +46,7 @@ testUnless(excuse, "access: another machine evicts nothing, over HTTP, HTTPS or 
   }
 });
 
-testUnless(programMissing("curl"), "access: the Unix socket may evict", async () => {
+testUnless(programsMissing("curl"), "access: the Unix socket may evict", async () => {
   using folder = tempFolder();
   const socket = `${folder.path}/larder.sock`;
   await using _larder = await startLarder({ ...NO_UPSTREAM, "server-addr": `unix:${socket}` });

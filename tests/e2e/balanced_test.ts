@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { NginxFront } from "../support/nginx_front.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { assertLocked, Replicas } from "../support/replicas.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
@@ -12,7 +12,7 @@ const PATHS = 200;
 const NAR_BYTES = 20_000;
 
 testUnless(
-  redisMissing || programMissing("nginx", "nginx-light"),
+  redisMissing || programsMissing("nginx"),
   `replicas: ${CLIENTS} clients of two, then three, cost one upstream request for each path`,
   async () => {
     const objects = Array.from({ length: 2 * PATHS }, (_, seed) => (

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { startLarder } from "../support/larder_process.ts";
-import { programMissing, testUnless } from "../support/program.ts";
-import { OwnCertificate, tlsAvailable } from "../support/tls_front.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
+import { OwnCertificate } from "../support/tls_front.ts";
 
-const excuse = programMissing("curl") || tlsAvailable() ||
+const excuse = programsMissing("curl", "openssl") ||
   (Deno.build.os === "linux" ? "" : "only Linux has all of 127.0.0.0/8");
 
 testUnless(excuse, "log: a line names the client's address, also behind TLS", async () => {

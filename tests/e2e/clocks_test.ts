@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
 import { PostgresMetadataStore } from "../../src/metadata/postgres/postgres_metadata_store.ts";
 import { SILENT } from "../../src/telemetry/logger.ts";
 import { type LarderFlags, startLarder } from "../support/larder_process.ts";
 import { PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
-import { testUnless } from "../support/program.ts";
+import { testUnless, unlessFile } from "../support/program.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { pushOf } from "../support/uploading.ts";
@@ -21,9 +20,10 @@ const LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 /** The clock of a machine that is two hours ahead. */
 const CLOCK_AHEAD = { LD_PRELOAD: LIBRARY, FAKETIME: "+2h", FAKETIME_DONT_FAKE_MONOTONIC: "1" };
 
-const clockMissing = existsSync(LIBRARY)
-  ? ""
-  : "faketime is not installed (Debian: apt install faketime)";
+const clockMissing = unlessFile(
+  LIBRARY,
+  "faketime is not installed (Debian: apt install faketime)",
+);
 
 testUnless(
   postgresMissing || clockMissing,

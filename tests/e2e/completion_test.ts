@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { COMMANDS } from "../../src/cli/commands.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
 const NAMES = COMMANDS.map(({ name }) => name);
 
-testUnless(programMissing("bash"), "completion: bash completes commands and flags", async () => {
+testUnless(programsMissing("bash"), "completion: bash completes commands and flags", async () => {
   assert.deepEqual(await completeInBash("larder", ""), [...NAMES, "help", "--help", "--version"]);
   assert.deepEqual(await completeInBash("larder", "un"), ["unpin"]);
   assert.deepEqual(await completeInBash("larder", "serve", "--cache-max"), ["--cache-max-size"]);
@@ -14,19 +14,19 @@ testUnless(programMissing("bash"), "completion: bash completes commands and flag
   assert.deepEqual(await completeInBash("larder", "pins", "--cache-max"), []);
 });
 
-testUnless(programMissing("fish"), "completion: fish completes commands and flags", async () => {
+testUnless(programsMissing("fish"), "completion: fish completes commands and flags", async () => {
   assert.deepEqual(await completeInFish("larder unp"), ["unpin"]);
   assert.deepEqual(await completeInFish("larder serve --cache-max"), ["--cache-max-size"]);
 });
 
-testUnless(programMissing("zsh"), "completion: zsh loads its script, and knows it", async () => {
+testUnless(programsMissing("zsh"), "completion: zsh loads its script, and knows it", async () => {
   const script = await scriptFor("zsh");
   const words = 'autoload -U compinit && compinit -D && eval "$SCRIPT" && echo $_comps[larder]';
   assert.deepEqual(await linesOf("zsh", ["-f", "-c", words], { SCRIPT: script }), ["_larder"]);
 });
 
 testUnless(
-  programMissing("mandoc"),
+  programsMissing("mandoc"),
   "manual page: mandoc finds nothing wrong with it",
   async () => {
     using folder = tempFolder();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { PERMISSIONS } from "../support/larder_process.ts";
 import { NCPS_UNAVAILABLE, ncpsStorage } from "../support/ncps_storage.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { withoutProgress } from "../support/run_larder.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
@@ -11,7 +11,7 @@ const BOUND = Deno.uid() === 0
   : [];
 
 testUnless(
-  NCPS_UNAVAILABLE || (BOUND.length > 0 ? programMissing("setpriv", "util-linux") : ""),
+  NCPS_UNAVAILABLE || (BOUND.length > 0 ? programsMissing("setpriv") : ""),
   "import ncps: the right to read the files of a stopped one is enough",
   async () => {
     using from = await ncpsStorage("whole");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { NginxCache } from "../support/nginx_cache.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { runLarder, withoutProgress } from "../support/run_larder.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
@@ -10,7 +10,7 @@ import { accountsOf, filesBelow } from "../support/storage_look.ts";
 import { chain, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
-const excuse = programMissing("nginx");
+const excuse = programsMissing("nginx");
 const objects = chain(3);
 
 testUnless(excuse, "import nginx: cached paths are served without an upstream", async () => {

@@ -1,8 +1,8 @@
 import { type LogLine, startLarder } from "../support/larder_process.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { OwnCertificate } from "../support/tls_front.ts";
 
-testUnless(programMissing("openssl"), "keys: one that others can read is warned of", async () => {
+testUnless(programsMissing("openssl"), "keys: one that others can read is warned of", async () => {
   using certificate = new OwnCertificate();
   const flags = {
     "cache-upstream-url": "http://127.0.0.1:1",

@@ -4,7 +4,7 @@ import { MARK_NAME, parseMark } from "../../src/storage/storage_mark.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { NginxFront } from "../support/nginx_front.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { record } from "../support/reliability_record.ts";
 import { openRedisLocks } from "../support/redis_locks.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
@@ -146,7 +146,7 @@ const ENDINGS = [
 for (const count of [2, 3]) {
   for (const { ending, end, mend } of ENDINGS) {
     testUnless(
-      redisMissing || programMissing("nginx", "nginx-light"),
+      redisMissing || programsMissing("nginx"),
       `locks: ${count} larders, Redis is ${ending}: cold paths are late, none breaks`,
       async () => {
         await using redis = await RedisServer.open();

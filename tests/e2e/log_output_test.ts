@@ -6,15 +6,17 @@ import { tempFolder } from "../support/temp_folder.ts";
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
-/** The file stands for the journal's socket: both are known by device and inode. */
-const AS_JOURNAL = 'export JOURNAL_STREAM=$(stat -c %d:%i "$OUT")';
+/** The file of the output stands for the journal's socket: both are known by device and inode. */
+function asJournal({ dev, ino }: Deno.FileInfo): string {
+  return `${dev}:${ino}`;
+}
 
 /**
  * Lines that larder writes to standard output, in its first moments, with an upstream that is off.
- * `before`: a shell command. `last`: words of the last lines, which come in any order.
+ * `journal`: the variable JOURNAL_STREAM. `last`: words of the last lines, in any order.
  */
 async function firstLines(
-  before: string,
+  journal: (out: Deno.FileInfo) => string,
   flags: readonly string[],
   last: readonly string[],
 ): Promise<string> {
@@ -23,12 +25,12 @@ async function firstLines(
   Deno.writeTextFileSync(out, "");
   const child = new Deno.Command("sh", {
     args: [
-      ...["-c", `${before}; exec "$@" > "$OUT"`, "sh"],
+      ...["-c", 'exec "$@" > "$OUT"', "sh"],
       ...[Deno.execPath(), "run", "--cached-only", ...PERMISSIONS, MAIN, "serve"],
       ...[`--cache-storage-local=${folder.path}/storage`, `--server-addr=127.0.0.1:${freePort()}`],
       ...["--cache-upstream-url=http://127.0.0.1:1", "--cache-hostname=larder.test", ...flags],
     ],
-    env: { OUT: out, XDG_CONFIG_HOME: folder.path },
+    env: { OUT: out, JOURNAL_STREAM: journal(Deno.statSync(out)), XDG_CONFIG_HOME: folder.path },
     stdout: "null",
     stderr: "null",
   }).spawn();
@@ -45,7 +47,7 @@ async function firstLines(
 }
 
 Deno.test("log: in the journal each line has its priority, and the rest is JSON", async () => {
-  const lines = (await firstLines(AS_JOURNAL, [], ["upstream does not answer"])).trimEnd().split(
+  const lines = (await firstLines(asJournal, [], ["upstream does not answer"])).trimEnd().split(
     "\n",
   );
 
@@ -59,7 +61,7 @@ Deno.test("log: in the journal each line has its priority, and the rest is JSON"
 
 Deno.test("log: lines for people show the address and the client's settings", async () => {
   const last = ["upstream does not answer", "✗ http://127.0.0.1:1 does not answer"];
-  const text = await firstLines("JOURNAL_STREAM=1:2", ["--log-format=pretty"], last);
+  const text = await firstLines(() => "1:2", ["--log-format=pretty"], last);
 
   const url = /^larder \S+ listens at (http:\S+)$/m.exec(text)?.[1] ?? "";
   assert.match(text, new RegExp(`^    extra-substituters = ${url}$`, "m"));

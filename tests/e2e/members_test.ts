@@ -6,6 +6,7 @@ import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_s
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
+import { testWhere } from "../support/program.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { ROWS_ELSEWHERE } from "../support/shared_servers.ts";
 import { accountsOf, narBytesIn, sampleNarBytes } from "../support/storage_look.ts";
@@ -95,5 +96,5 @@ sqliteTest("members: a running larder frees the reservation of a silent member",
 
 /** Registers a test that writes rows into the file of SQLite. */
 function sqliteTest(name: string, fn: () => Promise<void>): void {
-  Deno.test({ name, ignore: ROWS_ELSEWHERE !== "", fn });
+  testWhere(ROWS_ELSEWHERE, name, fn);
 }

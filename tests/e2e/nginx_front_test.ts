@@ -5,12 +5,12 @@ import { EVIL, wellFormed } from "../support/http_grammar.ts";
 import { smuggling } from "../support/http_smuggling.ts";
 import { BEHIND, BROKEN_BODIES, POST, REFUSED } from "../support/malformed_requests.ts";
 import { NginxFront } from "../support/nginx_front.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { tryForTime } from "../support/property.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { TestCache } from "../support/test_cache.ts";
 
-const excuse = programMissing("nginx");
+const excuse = programsMissing("nginx");
 
 testUnless(excuse, "nginx in front: no malformed request is read in two ways", async () => {
   await using scene = await Scene.open();

@@ -3,11 +3,11 @@ import { startLarder } from "../support/larder_process.ts";
 import { assertSent } from "../support/otel_larder.ts";
 import { recordsOf } from "../support/otlp.ts";
 import { Collector, COLLECTOR_UNAVAILABLE } from "../support/otelcol.ts";
-import { testUnless } from "../support/program.ts";
-import { OwnCertificate, tlsAvailable } from "../support/tls_front.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
+import { OwnCertificate } from "../support/tls_front.ts";
 import { type Trust, TRUST_WAYS } from "../support/trust_ways.ts";
 
-const excuse = COLLECTOR_UNAVAILABLE || tlsAvailable();
+const excuse = COLLECTOR_UNAVAILABLE || programsMissing("openssl");
 
 function start(collector: Collector, { flags, environment }: Trust) {
   return startLarder({

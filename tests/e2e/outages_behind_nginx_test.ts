@@ -8,7 +8,7 @@ import type { LarderFlags, LarderProcess } from "../support/larder_process.ts";
 import { NginxFront } from "../support/nginx_front.ts";
 import { PostgresServer } from "../support/postgres.ts";
 import { postgresMissing, queryPostgres } from "../support/postgres_programs.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { record } from "../support/reliability_record.ts";
 import { Replicas } from "../support/replicas.ts";
@@ -27,7 +27,7 @@ const S3_CUT_BYTES = 250_000;
 const RESTART_MAX_MS = 10_000;
 
 const excuse = redisMissing || postgresMissing || S3_UNAVAILABLE ||
-  programMissing("nginx", "nginx-light");
+  programsMissing("nginx");
 const postgres = excuse === "" ? PostgresServer.start() : undefined;
 const s3 = excuse === "" ? await S3Server.start() : undefined;
 

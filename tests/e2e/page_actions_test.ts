@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openBrowser } from "../support/browser.ts";
 import { eventually } from "../support/eventually.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { pageTest, textOf } from "../support/shown_page.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -43,7 +43,7 @@ pageTest(
 );
 
 testUnless(
-  programMissing("chromium"),
+  programsMissing("chromium"),
   "page actions: a browser that signed in has the buttons, and sends its token on",
   async () => {
     const tokens = [{ name: "root", role: "admin", secret: "sesame" }] as const;

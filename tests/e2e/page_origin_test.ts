@@ -3,7 +3,7 @@ import { Answer } from "../../src/http/message/answer.ts";
 import { openBrowser, type Tab } from "../support/browser.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { TestListener } from "../support/test_listener.ts";
@@ -96,7 +96,7 @@ async function assertUntouched({ cache }: Scene): Promise<void> {
 
 /** Two NARs that are kept, the first one pinned, and a browser. */
 function originTest(name: string, test: (scene: Scene) => Promise<void>): void {
-  testUnless(programMissing("chromium"), `origins: ${name}`, async () => {
+  testUnless(programsMissing("chromium"), `origins: ${name}`, async () => {
     await using upstream = await fakeUpstream({ objects: [object, other], stored: true });
     await using cache = await TestCache.open({ upstreams: [upstream] });
     for (const { storePathHash } of [object, other]) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import axe from "axe-core";
 import { openBrowser } from "../support/browser.ts";
 import { openFullPage } from "../support/full_page.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { pageTest } from "../support/shown_page.ts";
 import { assertInTime, TooSlow } from "../support/timed_test.ts";
 
@@ -44,7 +44,7 @@ pageTest("page: axe finds nothing, in the light, in the dark and on a phone", as
 });
 
 testUnless(
-  programMissing("chromium"),
+  programsMissing("chromium"),
   "page: with all that it can have, it is small and soon painted",
   async () => {
     await using page = await openFullPage();

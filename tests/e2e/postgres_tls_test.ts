@@ -3,15 +3,15 @@ import { fakeUpstream } from "../support/fake_upstream.ts";
 import { type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { PostgresServer } from "../support/postgres.ts";
 import { postgresMissing, queryPostgres } from "../support/postgres_programs.ts";
-import { testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
-import { OwnCertificate, tlsAvailable } from "../support/tls_front.ts";
+import { OwnCertificate } from "../support/tls_front.ts";
 
 const OBJECT = makeStoreObject({ name: "pulled" });
 
-const unavailable = postgresMissing || tlsAvailable();
+const unavailable = postgresMissing || programsMissing("openssl");
 const certificate = unavailable === "" ? new OwnCertificate() : undefined;
 const server = unavailable === "" ? PostgresServer.start(certificate) : undefined;
 globalThis.addEventListener("unload", () => certificate?.[Symbol.dispose]());

@@ -4,7 +4,7 @@ import { asSent } from "../../scripts/grafana/expressions.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
-import { programMissing, runWithInput, testUnless } from "../support/program.ts";
+import { programsMissing, runWithInput, testUnless } from "../support/program.ts";
 import { Prometheus } from "../support/prometheus.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 
@@ -12,7 +12,7 @@ const object = makeStoreObject({ name: "thing-1.0" });
 const DOCS = new URL("../../docs/", import.meta.url).pathname;
 
 testUnless(
-  programMissing("prometheus"),
+  programsMissing("prometheus"),
   "prometheus: it scrapes a running larder, and answers every panel of the dashboard",
   async () => {
     await using upstream = await fakeUpstream({ objects: [object], stored: true });
@@ -47,7 +47,7 @@ testUnless(
 );
 
 testUnless(
-  programMissing("promtool", "prometheus"),
+  programsMissing("promtool"),
   "prometheus: promtool accepts the alerts",
   async () => {
     const path = `${DOCS}prometheus/alerts.yml`;
@@ -57,7 +57,7 @@ testUnless(
 );
 
 testUnless(
-  programMissing("promtool", "prometheus"),
+  programsMissing("promtool"),
   "prometheus: each alert fires when it should, and not before",
   async () => {
     const path = `${DOCS}prometheus/alerts_test.yml`;

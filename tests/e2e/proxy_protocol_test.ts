@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { type LarderFlags, startLarder } from "../support/larder_process.ts";
-import { testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { proxyHeader } from "../support/proxy_header.ts";
 import { requestText } from "../support/raw_http.ts";
 import { testSocket } from "../support/test_socket.ts";
-import { OwnCertificate, tlsAvailable } from "../support/tls_front.ts";
+import { OwnCertificate } from "../support/tls_front.ts";
 
 const FLAGS = {
   "cache-upstream-url": "http://127.0.0.1:1",
@@ -71,7 +71,7 @@ Deno.test("PROXY protocol: a proxy that is not trusted gets no answer", async ()
   await larder.logged("connections closed", (line) => line["reason"] === reason);
 });
 
-testUnless(tlsAvailable(), "PROXY protocol: in front of TLS, too", async () => {
+testUnless(programsMissing("openssl"), "PROXY protocol: in front of TLS, too", async () => {
   using certificate = new OwnCertificate();
   await using larder = await startLarder({
     ...FLAGS,

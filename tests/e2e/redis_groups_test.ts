@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
-import { testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import {
   openRedisCluster,
   openRedisSentinel,
@@ -16,7 +16,6 @@ import { scrape } from "../support/scrape.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { assertInTime } from "../support/timed_test.ts";
-import { tlsAvailable } from "../support/tls_front.ts";
 
 const FIRST_COLD_MAX_MS = 8_000;
 const NEXT_COLD_MAX_MS = 3_000;
@@ -45,13 +44,13 @@ const KINDS: readonly Kind[] = [
   },
   {
     name: "sentinels with TLS",
-    unavailable: redisMissing || tlsAvailable(),
+    unavailable: redisMissing || programsMissing("openssl"),
     open: openRedisTlsSentinel,
     flags: { "cache-redis-sentinel-master": SENTINEL_MASTER, "cache-redis-use-tls": "true" },
   },
   {
     name: "TLS",
-    unavailable: redisMissing || tlsAvailable(),
+    unavailable: redisMissing || programsMissing("openssl"),
     open: openRedisTls,
     flags: { "cache-redis-use-tls": "true" },
   },

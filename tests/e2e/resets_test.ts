@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type LarderProcess, startLarder } from "../support/larder_process.ts";
-import { testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { resetConnections, type Resets } from "../support/resets.ts";
 import { assertInTime, timedTest } from "../support/timed_test.ts";
-import { OwnCertificate, tlsAvailable } from "../support/tls_front.ts";
+import { OwnCertificate } from "../support/tls_front.ts";
 
 const NO_UPSTREAM = { "cache-upstream-url": [] };
 const ANSWERED_MS_MAX = 1_000;
@@ -21,7 +21,7 @@ for (const [attack, resets] of Object.entries(ATTACKS)) {
   });
 
   testUnless(
-    tlsAvailable(),
+    programsMissing("openssl"),
     `resets: during ${attack} every client of HTTPS is answered within a second`,
     async () => {
       using certificate = new OwnCertificate();

@@ -11,7 +11,7 @@ import {
 } from "../support/larder_process.ts";
 import { PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_programs.ts";
-import { programMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { assertLocked } from "../support/replicas.ts";
 import { S3_KEYS, S3_UNAVAILABLE, S3Server } from "../support/s3_server.ts";
@@ -27,7 +27,7 @@ const postgres = PostgresServer.start();
 const s3 = S3_UNAVAILABLE === "" ? await S3Server.start() : undefined;
 
 testUnless(
-  postgresMissing || redisMissing || programMissing("nginx", "nginx-light"),
+  postgresMissing || redisMissing || programsMissing("nginx"),
   "several machines: the compose file's processes serve as one, and one of them may end",
   async () => {
     const services = composeServices();

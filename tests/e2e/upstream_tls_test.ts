@@ -3,23 +3,19 @@ import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
-import { tlsAvailable, TlsFront } from "../support/tls_front.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
+import { TlsFront } from "../support/tls_front.ts";
 import { TRUST_WAYS } from "../support/trust_ways.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
-const excuse = tlsAvailable();
-if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
-  throw new Error(`Cannot leave out TLS, all back ends are required: ${excuse}`);
-}
 
 const WAYS: typeof TRUST_WAYS = { ...TRUST_WAYS, "neither": () => ({}) };
 
 for (const [name, trust] of Object.entries(WAYS)) {
-  Deno.test({
-    name: `TLS: an upstream's certificate is checked by ${name}` +
-      (excuse && ` (skipped: ${excuse})`),
-    ignore: excuse !== "",
-    fn: async () => {
+  testUnless(
+    programsMissing("openssl"),
+    `TLS: an upstream's certificate is checked by ${name}`,
+    async () => {
       await using upstream = await fakeUpstream({ objects: [object], stored: true });
       using front = new TlsFront(upstream.port);
       const { flags, environment } = trust(front.caFile);
@@ -39,5 +35,5 @@ for (const [name, trust] of Object.entries(WAYS)) {
       const nar = await fetch(`${larder.url}/${/^URL: (.*)$/m.exec(text)?.[1]}`);
       assertSameBytes(await nar.bytes(), (await upstream.narFileOf(object)).bytes);
     },
-  });
+  );
 }

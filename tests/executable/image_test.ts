@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { executableTest, NO_OWN_ROOT, withinRoot } from "../support/executable.ts";
 import { startLarder } from "../support/larder_process.ts";
-import { programMissing } from "../support/program.ts";
+import { programsMissing } from "../support/program.ts";
 import { pullTwice } from "../support/pulled_twice.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
 /** The user of deploy/Containerfile. */
 const USER = 65_532;
 
-const EXCUSE = NO_OWN_ROOT || programMissing("install", "coreutils");
+const EXCUSE = NO_OWN_ROOT || programsMissing("install", "ldd", "sed", "chown", "find");
 
 executableTest(EXCUSE, "image: its files are enough for larder, as a user without rights", async (
   executable,

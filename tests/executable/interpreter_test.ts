@@ -1,11 +1,11 @@
 import { compileCopy, DENORT, NO_DENORT } from "../support/compiled.ts";
 import { executableTest, NO_OWN_ROOT, withinRoot } from "../support/executable.ts";
-import { programMissing } from "../support/program.ts";
+import { programsMissing } from "../support/program.ts";
 import { neededFiles } from "../support/needed_files.ts";
 import { pullTwice } from "../support/pulled_twice.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 
-const EXCUSE = NO_DENORT || NO_OWN_ROOT || programMissing("patchelf");
+const EXCUSE = NO_DENORT || NO_OWN_ROOT || programsMissing("patchelf", "ldd", "cp");
 
 executableTest(
   EXCUSE,

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { compileCopy, NO_DENORT } from "../support/compiled.ts";
 import { executableTest } from "../support/executable.ts";
+import { programsMissing } from "../support/program.ts";
 
 executableTest(
-  NO_DENORT,
+  NO_DENORT || programsMissing("cp"),
   "executable: it is the same bytes, whenever and wherever it is built",
   async (executable) => {
     using copy = compileCopy();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { generateSecretKey } from "../../src/nix/signature.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { testWhere } from "../support/program.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { NARS_ELSEWHERE } from "../support/shared_servers.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -251,5 +252,5 @@ const KEY = generateSecretKey("one-1");
 const AUTHORIZED = { authorization: `Bearer ${WRITE_TOKEN.secret}` };
 
 function lostTest(name: string, fn: () => Promise<void>): void {
-  Deno.test({ name, ignore: NARS_ELSEWHERE !== "", fn });
+  testWhere(NARS_ELSEWHERE, name, fn);
 }

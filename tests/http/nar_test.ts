@@ -9,6 +9,7 @@ import { decompress } from "../support/decompressors.ts";
 import { type Dialect, DIALECTS } from "../support/dialects.ts";
 import { dialectAvailable, fakeUpstream } from "../support/fake_upstream.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
+import { testUnless } from "../support/program.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -47,12 +48,10 @@ class StoreOfLeaving extends MemoryNarStore {
 }
 
 for (const dialect of Object.keys(DIALECTS) as Dialect[]) {
-  const excuse = dialectAvailable(dialect);
-  Deno.test({
-    name: `nar: a NAR of a ${dialect} upstream matches its narinfo, cold and kept` +
-      (excuse && ` (skipped: ${excuse})`),
-    ignore: excuse !== "",
-    async fn() {
+  testUnless(
+    dialectAvailable(dialect),
+    `nar: a NAR of a ${dialect} upstream matches its narinfo, cold and kept`,
+    async () => {
       await using upstream = await fakeUpstream({ dialect, objects: [object] });
       await using cache = await TestCache.open({ upstreams: [upstream] });
       const narinfo = parseNarinfo(await cache.narinfo(HASH));
@@ -69,7 +68,7 @@ for (const dialect of Object.keys(DIALECTS) as Dialect[]) {
       assert.equal(upstream.count(/^\/nar\//, "GET"), 1);
       assert.deepEqual(cache.growingFiles(), []);
     },
-  });
+  );
 }
 
 Deno.test("nar: a kept one has a length, a tag and ranges", async () => {

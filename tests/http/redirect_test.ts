@@ -3,9 +3,9 @@ import { parsePublicKey } from "../../src/nix/signature.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { cutAfter, firstTimes } from "../support/faults.ts";
 import { makeStoreObject } from "../support/store_object.ts";
-import { testUnless } from "../support/program.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { tlsAvailable, TlsFront } from "../support/tls_front.ts";
+import { TlsFront } from "../support/tls_front.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 300_000 });
 const PATH = `/${object.storePathHash}.narinfo`;
@@ -99,7 +99,7 @@ for (const location of ["file:///etc/passwd", "data:text/plain,x", "ftp://127.0.
   });
 }
 
-testUnless(tlsAvailable(), "redirect: none leads from https to http", async () => {
+testUnless(programsMissing("openssl"), "redirect: none leads from https to http", async () => {
   await using target = await fakeUpstream(stored);
   await using upstream = await fakeUpstream({ stored: true });
   using front = new TlsFront(upstream.port);

@@ -3,6 +3,7 @@ import type { Bytes } from "../../src/base/bytes.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { testWhere } from "../support/program.ts";
 import { RecordedNarStore } from "../support/recorded_nar_store.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { NARS_ELSEWHERE } from "../support/shared_servers.ts";
@@ -146,8 +147,7 @@ rotTest("rot: HEAD of a changed file is a miss, like GET", async () => {
 
 /** A test that changes a NAR file. A gateway in front of a bucket's files does not notice that. */
 function rotTest(name: string, fn: () => Promise<void>): void {
-  if (NARS_ELSEWHERE === "") Deno.test(name, fn);
-  else Deno.test.ignore(`${name} (skipped: ${NARS_ELSEWHERE})`, fn);
+  testWhere(NARS_ELSEWHERE, name, fn);
 }
 
 /** A cache that keeps one NAR, and its upstream. */

@@ -7,7 +7,8 @@ import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { assertInTime, timedTest } from "../support/timed_test.ts";
-import { OwnCertificate, tlsAvailable } from "../support/tls_front.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
+import { OwnCertificate } from "../support/tls_front.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 100_000 });
 const PATH = `/${object.storePathHash}.narinfo`;
@@ -99,15 +100,10 @@ Deno.test("retry: an upstream that sheds load halfway finishes the NAR later", a
   assert.deepEqual(body, (await upstream.narFileOf(object)).bytes);
 });
 
-const excuse = tlsAvailable();
-if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
-  throw new Error(`Cannot leave out GOAWAY, all back ends are required: ${excuse}`);
-}
-
-Deno.test({
-  name: `retry: after GOAWAY the request is sent again${excuse && ` (skipped: ${excuse})`}`,
-  ignore: excuse !== "",
-  fn: async () => {
+testUnless(
+  programsMissing("openssl"),
+  "retry: after GOAWAY the request is sent again",
+  async () => {
     await using signer = await fakeUpstream(stored);
     using certificate = new OwnCertificate();
     const { pems } = certificate;
@@ -121,4 +117,4 @@ Deno.test({
     assert.equal((await cache.get(PATH)).status, 200);
     assert.equal(server.goawayCount, 2);
   },
-});
+);

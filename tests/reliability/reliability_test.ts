@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { testWhere } from "../support/program.ts";
 import { record } from "../support/reliability_record.ts";
 import { CLIENT_ROWS } from "./client_rows.ts";
 import { MACHINE_ROWS } from "./machine_rows.ts";
@@ -6,12 +7,10 @@ import { NAR_ROWS } from "./nar_rows.ts";
 import type { Row } from "./row.ts";
 import { Scene } from "./scene.ts";
 import { UPSTREAM_ROWS } from "./upstream_rows.ts";
-import { assertInTime, timedTest } from "../support/timed_test.ts";
+import { assertInTime } from "../support/timed_test.ts";
 
 for (const row of [...UPSTREAM_ROWS, ...NAR_ROWS, ...CLIENT_ROWS, ...MACHINE_ROWS]) {
-  const { fault, excuse = "" } = row;
-  if (excuse === "") timedTest(`reliability: ${fault}`, () => holds(row));
-  else Deno.test.ignore(`reliability: ${fault} (skipped: ${excuse})`, () => undefined);
+  testWhere(row.excuse ?? "", `reliability: ${row.fault}`, () => holds(row));
 }
 
 /** The fault has the outcome that its row says, and is over when it is over. */

@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { Bytes } from "../../src/base/bytes.ts";
 import { eventually } from "../support/eventually.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { testWhere } from "../support/program.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { type Keeping, record, type Sight } from "../support/reliability_record.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
@@ -11,7 +12,7 @@ import { ROWS_ELSEWHERE } from "../support/shared_servers.ts";
 import { filesBelow, narFilesIn } from "../support/storage_look.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
-import { assertInTime, bestOfThree } from "../support/timed_test.ts";
+import { assertInTime } from "../support/timed_test.ts";
 import { AS_WRITER, type Push, pushOf, WRITE_TOKEN } from "../support/uploading.ts";
 
 const FLAGS: LarderFlags = {
@@ -168,12 +169,10 @@ function faultTest(
 ): void {
   // Only SQLite has a file that another process can lock.
   const excuse = fault.includes("locks the database") ? ROWS_ELSEWHERE : "";
-  const name = `reliability: ${fault}${excuse && ` (skipped: ${excuse})`}`;
-  const fn = async () => {
+  testWhere(excuse, `reliability: ${fault}`, async () => {
     await run((nowSaw, nowKept) => assert.deepEqual([nowSaw, nowKept], [saw, kept]));
     record({ area: "upload", fault, saw, kept });
-  };
-  Deno.test({ name, ignore: excuse !== "", fn: () => bestOfThree(fn) });
+  });
 }
 
 async function put(

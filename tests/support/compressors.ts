@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import * as zlib from "node:zlib";
 import type { Bytes } from "../../src/base/bytes.ts";
 import type { Compression } from "../../src/nix/compression.ts";
-import { programMissing } from "./program.ts";
+import { isInstalled, programsMissing } from "./program.ts";
 import { storedXz, storedZstd } from "./stored_frames.ts";
 
 export interface CompressOptions {
@@ -36,19 +36,7 @@ const XZ_PROGRAM_BYTES_MAX = 32 * 1024 * 1024;
 /** Why this machine cannot compress so; empty when it can. Only bzip2 needs its program. */
 export function available(compression: Compression): string {
   const { program, builtIn } = ROWS[compression];
-  return builtIn !== undefined || program === undefined ? "" : missingOf(program);
-}
-
-/** Whether `xz`, `zstd` or `bzip2` can be run here. */
-export function hasProgram(program: "xz" | "zstd" | "bzip2"): boolean {
-  return missingOf(program) === "";
-}
-
-function missingOf(program: "xz" | "zstd" | "bzip2"): string {
-  // A Worker of a test may not run programs.
-  const { state } = Deno.permissions.querySync({ name: "run", command: program });
-  if (state !== "granted") return `${program} must not run here`;
-  return programMissing(program, program === "xz" ? "xz-utils" : program);
+  return builtIn !== undefined || program === undefined ? "" : programsMissing(program);
 }
 
 /**
@@ -63,7 +51,7 @@ export async function compress(
   const { program, builtIn } = ROWS[compression];
   const isTooSlow = compression === "xz" && bytes.length > XZ_PROGRAM_BYTES_MAX;
   const isWrapped = builtIn !== undefined && (stored || isTooSlow);
-  if (program !== undefined && !isWrapped && hasProgram(program)) {
+  if (program !== undefined && !isWrapped && isInstalled(program)) {
     return await filter(program, ["-1", "-c", "-q"], bytes);
   }
   if (builtIn === undefined) throw new Error(`Cannot compress: ${available(compression)}`);

@@ -2,11 +2,12 @@ import { Buffer } from "node:buffer";
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip } from "node:zlib";
 import unbzip2 from "unbzip2-stream";
-import xz from "xz-decompress";
 import type { Bytes } from "../../src/base/bytes.ts";
+import { unxz } from "../../src/cache/verify/unxz.ts";
 import { unzstd } from "../../src/cache/verify/unzstd.ts";
 import type { Compression } from "../../src/nix/compression.ts";
-import { filter, hasProgram } from "./compressors.ts";
+import { filter } from "./compressors.ts";
+import { isInstalled } from "./program.ts";
 
 /**
  * The bytes that were compressed, to judge a server's response. By the real program where there is
@@ -25,7 +26,7 @@ export async function decompress(
     case "br":
       return new Uint8Array(await promisify(brotliDecompress)(bytes));
     default:
-      return hasProgram(compression)
+      return isInstalled(compression)
         ? await filter(compression, ["-d", "-c", "-q"], bytes)
         : await inProcess[compression](bytes);
   }
@@ -33,7 +34,7 @@ export async function decompress(
 
 const inProcess = {
   async xz(bytes: Bytes): Promise<Bytes> {
-    return await new Response(new xz.XzReadableStream(new Blob([bytes]).stream())).bytes();
+    return new Uint8Array(Buffer.concat(await Array.fromAsync(unxz(new Blob([bytes]).stream()))));
   },
   async zstd(bytes: Bytes): Promise<Bytes> {
     const bounds = { narSize: Infinity, claim: () => Promise.resolve() };

@@ -35,14 +35,13 @@ const ENCODINGS: readonly Encoding[] = [
   { name: undefined, codecs: ["bzip2"] },
 ];
 
-/** Every encoding that larder reads and this machine can write, with its title. */
-export const READ_ENCODINGS = ENCODINGS
-  .filter(({ codecs }) => !codecs.includes("bzip2") || available("bzip2") === "")
-  .map((encoding) => {
-    const { name, codecs } = encoding;
-    const title = `${codecs.join(", ") || "plain"} as ${name ?? "nothing"}`;
-    return { title, isEncoded: codecs.length > 0, fault: encodedAs(encoding) };
-  });
+/** Every encoding that larder reads. `missing`: why this machine cannot write it, or empty. */
+export const READ_ENCODINGS = ENCODINGS.map((encoding) => {
+  const { name, codecs } = encoding;
+  const title = `${codecs.join(", ") || "plain"} as ${name ?? "nothing"}`;
+  const missing = codecs.includes("bzip2") ? available("bzip2") : "";
+  return { title, missing, isEncoded: codecs.length > 0, fault: encodedAs(encoding) };
+});
 
 /** The body in these codecs, under this name of theirs. */
 export function encodedAs({ name, codecs }: Encoding): Fault {

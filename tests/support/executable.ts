@@ -1,9 +1,11 @@
+import { programsMissing, testWhere } from "./program.ts";
+
 /** larder's executable; `undefined` if the variable names none. */
 export const EXECUTABLE = Deno.env.get("LARDER_EXECUTABLE") || undefined;
 
 /** Why a test that makes a root folder of its own cannot run here; empty when it can. */
 export const NO_OWN_ROOT = Deno.build.os === "linux" && Deno.uid() === 0
-  ? ""
+  ? programsMissing("unshare", "mount", "chroot", "mkdir")
   : "only root of Linux may change the root folder";
 
 /** Registers a test of the executable. It is ignored where there is none, or with an `excuse`. */
@@ -15,11 +17,7 @@ export function executableTest(
   const missing = EXECUTABLE === undefined
     ? "LARDER_EXECUTABLE names none: scripts/deno task compile"
     : excuse;
-  Deno.test({
-    name: name + (missing && ` (skipped: ${missing})`),
-    ignore: missing !== "",
-    fn: () => fn(EXECUTABLE ?? ""),
-  });
+  testWhere(missing, name, () => fn(EXECUTABLE ?? ""));
 }
 
 /**

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { programMissing } from "./program.ts";
+import { programsMissing } from "./program.ts";
 import { tempFolder } from "./temp_folder.ts";
 
 /** "whole": its NARs are files. "chunked": they are cut into chunks. */
@@ -8,7 +8,7 @@ export type NcpsKind = "whole" | "chunked";
 export const NCPS_KINDS: readonly NcpsKind[] = ["whole", "chunked"];
 
 /** Why the storages cannot be unpacked here; empty when they can. */
-export const NCPS_UNAVAILABLE = programMissing("tar") || programMissing("xz", "xz-utils");
+export const NCPS_UNAVAILABLE = programsMissing("tar", "xz");
 
 /** The upstreams' keys: each has signed every narinfo of the storages. */
 export const NCPS_UPSTREAM_KEYS = [

@@ -1,18 +1,12 @@
+import { programsMissing, testUnless } from "./program.ts";
 import { tempFolder } from "./temp_folder.ts";
 
 /** Why tests with the real Nix cannot run here; empty when they can. */
-export const NIX_UNAVAILABLE = await firstProblem();
+export const NIX_UNAVAILABLE = programsMissing("nix", "nix-store");
 
-/**
- * Registers a test that needs the real Nix. Without it the test is ignored and says why; with
- * `REQUIRE_ALL_BACKENDS` set that is an error.
- */
+/** Registers a test that needs the real Nix. */
 export function nixTest(name: string, fn: () => Promise<void>): void {
-  const excuse = NIX_UNAVAILABLE;
-  if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
-    throw new Error(`Cannot leave out tests with Nix, all back ends are required: ${excuse}`);
-  }
-  Deno.test({ name: name + (excuse && ` (skipped: ${excuse})`), ignore: excuse !== "", fn });
+  testUnless(NIX_UNAVAILABLE, name, fn);
 }
 
 export interface NixKey {
@@ -189,21 +183,4 @@ function makeWritable(folder: string): void {
   for (const { name, isDirectory } of Deno.readDirSync(folder)) {
     if (isDirectory) makeWritable(`${folder}/${name}`);
   }
-}
-
-async function firstProblem(): Promise<string> {
-  const permission = Deno.permissions.querySync({ name: "run" });
-  if (permission.state !== "granted") return "programs may not be run";
-  for (const program of ["nix", "nix-store"]) {
-    try {
-      // Without a store of its own nix-store wants the machine's, for its version too.
-      const env = { NIX_REMOTE: "dummy://" };
-      const command = new Deno.Command(program, { args: ["--version"], env, stdin: "null" });
-      const { success } = await command.output();
-      if (!success) return `${program} does not run here`;
-    } catch {
-      return `no program ${program} here`;
-    }
-  }
-  return "";
 }

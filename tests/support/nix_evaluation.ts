@@ -1,4 +1,5 @@
 import { NIX_UNAVAILABLE, NixClient } from "./nix_client.ts";
+import { testWhere } from "./program.ts";
 
 /** The folder of nixpkgs' `lib`; `undefined` if the variable names none. */
 const LIB = Deno.env.get("NIXPKGS_LIB") || undefined;
@@ -24,7 +25,7 @@ export function evaluationTest(name: string, fn: () => Promise<void>): void {
   const excuse = LIB === undefined
     ? "NIXPKGS_LIB names no folder of nixpkgs' lib"
     : NIX_UNAVAILABLE;
-  Deno.test({ name: name + (excuse && ` (skipped: ${excuse})`), ignore: excuse !== "", fn });
+  testWhere(excuse, name, fn);
 }
 
 /** Evaluates a configuration, a set in the Nix language. Throws Nix's own words. */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { freePort } from "./free_port.ts";
 import type { Otlp } from "./otlp.ts";
+import { unlessFile } from "./program.ts";
 import { tempFolder } from "./temp_folder.ts";
 import type { OwnCertificate } from "./tls_front.ts";
 
@@ -9,7 +10,10 @@ const SIGNALS = ["traces", "metrics", "logs"] as const;
 const PROGRAM = programPath();
 
 /** Why tests with it cannot run here; empty when they can. */
-export const COLLECTOR_UNAVAILABLE = missing();
+export const COLLECTOR_UNAVAILABLE = unlessFile(
+  PROGRAM,
+  "the OpenTelemetry Collector is not built (scripts/otelcol; needs Go 1.23)",
+);
 
 /** The place of the program that `scripts/otelcol` builds of these sources. */
 function programPath(): string {
@@ -19,15 +23,6 @@ function programPath(): string {
   }
   const cache = Deno.env.get("XDG_CACHE_HOME") || `${Deno.env.get("HOME")}/.cache`;
   return `${cache}/larder/otelcol-${hash.digest("hex").slice(0, 16)}`;
-}
-
-function missing(): string {
-  try {
-    Deno.statSync(PROGRAM);
-    return "";
-  } catch {
-    return "the OpenTelemetry Collector is not built (scripts/otelcol; needs Go 1.23)";
-  }
 }
 
 type CollectorTls = Pick<OwnCertificate, "caFile" | "keyFile">;

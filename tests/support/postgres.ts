@@ -9,6 +9,7 @@ import {
   runPostgres,
   UNPRIVILEGED_ID,
 } from "./postgres_programs.ts";
+import { procText } from "./proc_text.ts";
 import type { OwnCertificate } from "./tls_front.ts";
 
 const SILENT = createLogger("error", { write() {} });
@@ -146,10 +147,8 @@ export class PostgresServer {
 }
 
 function startedBy(pid: number): readonly number[] {
-  // Deno itself reads no such file without all permissions.
-  const args = [`/proc/${pid}/task/${pid}/children`];
-  const { stdout } = new Deno.Command("cat", { args }).outputSync();
-  return new TextDecoder().decode(stdout).split(" ").flatMap((one) => Number(one) || []);
+  const text = procText(`/proc/${pid}/task/${pid}/children`);
+  return text.split(" ").flatMap((one) => Number(one) || []);
 }
 
 /** The server does not run as root. */

@@ -1,5 +1,5 @@
 import { procText } from "./proc_text.ts";
-import { programMissing } from "./program.ts";
+import { programsMissing } from "./program.ts";
 
 /** Of `nobody`: PostgreSQL refuses to run as root. */
 export const UNPRIVILEGED_ID = 65_534;
@@ -11,7 +11,7 @@ const IS_ROOT = PROGRAMS !== undefined && isRoot();
 export const postgresMissing = PROGRAMS === undefined
   ? "PostgreSQL is not installed (Debian: apt install postgresql)"
   : IS_ROOT
-  ? programMissing("setpriv", "util-linux")
+  ? programsMissing("setpriv")
   : "";
 
 /** Copies a database that nobody uses, on the same server. */

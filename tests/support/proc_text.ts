@@ -1,4 +1,5 @@
-const SCRIPT = 'while IFS= read -r line; do printf "%s\\n" "$line"; done <"$0"';
+// The last line may have no end.
+const SCRIPT = 'while IFS= read -r line || [ -n "$line" ]; do printf "%s\\n" "$line"; done <"$0"';
 
 /**
  * The text of a file below `/proc`; empty for a missing one, and without a shell. Deno reads none

@@ -1,35 +1,111 @@
 import { bestOfThree } from "./timed_test.ts";
 
-/** Findings of this process. */
-const MISSING = new Map<string, string>();
+/** Programs that tests drive beside Deno and `sh`, and the Debian package of each. */
+export const PROGRAMS = {
+  bash: "bash",
+  bzip2: "bzip2",
+  chromium: "chromium",
+  chown: "coreutils",
+  chroot: "coreutils",
+  cp: "coreutils",
+  curl: "curl",
+  date: "coreutils",
+  find: "findutils",
+  fish: "fish",
+  install: "coreutils",
+  ldd: "libc-bin",
+  mandoc: "mandoc",
+  mkdir: "coreutils",
+  mkfifo: "coreutils",
+  mount: "mount",
+  nginx: "nginx-light",
+  nix: "nix-bin",
+  "nix-store": "nix-bin",
+  openssl: "openssl",
+  patchelf: "patchelf",
+  perl: "perl-base",
+  prometheus: "prometheus",
+  promtool: "prometheus",
+  "redis-cli": "redis-tools",
+  "redis-server": "redis-server",
+  script: "bsdutils",
+  sed: "sed",
+  setpriv: "util-linux",
+  "systemd-analyze": "systemd",
+  tar: "tar",
+  taskset: "util-linux",
+  touch: "coreutils",
+  unshare: "util-linux",
+  wrk: "wrk",
+  xz: "xz-utils",
+  zsh: "zsh",
+  zstd: "zstd",
+} as const;
 
-/**
- * Why this program cannot be run here; empty when it can. The first line of `--version` must
- * contain `marked`: a program of the same name may be another one.
- */
-export function programMissing(program: string, debianPackage = program, marked = ""): string {
-  const known = MISSING.get(program);
-  if (known !== undefined) return known;
-  const missing = findMissing(program, debianPackage, marked);
-  MISSING.set(program, missing);
-  return missing;
+export type Program = keyof typeof PROGRAMS;
+
+/** Words of the output of `--version`, where a program of the same name may be another one. */
+const MARKS: Readonly<Partial<Record<Program, string>>> = { script: "util-linux" };
+
+/** Names a file that gets a line for each question for a program: the program and the test file. */
+export const ASKED_VARIABLE = "PROGRAMS_ASKED";
+
+/** Findings of this process. */
+const found = new Map<Program, boolean>();
+
+/** Why the first missing one of these programs cannot be run here; empty when all can. */
+export function programsMissing(...programs: readonly Program[]): string {
+  programs.forEach(noteAsked);
+  const missing = programs.find((program) => !isInstalled(program));
+  return missing === undefined
+    ? ""
+    : `${missing} is not installed (Debian: apt install ${PROGRAMS[missing]})`;
 }
 
-function findMissing(program: string, debianPackage: string, marked: string): string {
-  const missing = `${program} is not installed (Debian: apt install ${debianPackage})`;
+/** Whether a program can be run here, for a test that has another way. */
+export function isInstalled(program: Program): boolean {
+  const known = found.get(program) ?? runs(program);
+  found.set(program, known);
+  return known;
+}
+
+function runs(program: Program): boolean {
+  // A Worker of a test may not run programs.
+  if (Deno.permissions.querySync({ name: "run", command: program }).state !== "granted") {
+    return false;
+  }
   try {
-    const args = ["--version"];
-    const { stdout } = new Deno.Command(program, { args, stderr: "null" }).outputSync();
-    return new TextDecoder().decode(stdout).includes(marked) ? "" : missing;
+    const { stdout } = new Deno.Command(program, { args: ["--version"], stderr: "null" })
+      .outputSync();
+    return new TextDecoder().decode(stdout).includes(MARKS[program] ?? "");
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
-    return missing;
+    return false;
+  }
+}
+
+function noteAsked(program: Program): void {
+  const variable = ASKED_VARIABLE;
+  const path = Deno.permissions.querySync({ name: "env", variable }).state === "granted" &&
+    Deno.env.get(variable);
+  if (!path) return;
+  Deno.writeTextFileSync(path, `${program} ${Deno.mainModule}\n`, { append: true });
+}
+
+/** `excuse` where there is no file at this place; else empty. */
+export function unlessFile(path: string, excuse: string): string {
+  try {
+    Deno.statSync(path);
+    return "";
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    return excuse;
   }
 }
 
 /** Why a test cannot open a terminal here; empty when it can. */
 export function terminalMissing(): string {
-  const program = programMissing("script", "bsdutils", "util-linux");
+  const program = programsMissing("script");
   if (program !== "") return program;
   const command = "test -t 1";
   const args = ["--quiet", "--return", "--command", command, "/dev/null"];
@@ -39,24 +115,33 @@ export function terminalMissing(): string {
 }
 
 /**
- * Registers a test. If `excuse` names a missing back end, the test is ignored, and its name gives
+ * Registers a test. If `missing` names a missing back end, the test is ignored, and its name gives
  * the reason. With `REQUIRE_ALL_BACKENDS` set that is an error, unless `EXCUSED_BACKENDS` names
  * that back end: CI says so, aloud, where a machine cannot have it. A scene that was too slow is
  * repeated.
  */
-export function testUnless(excuse: string, name: string, fn: () => Promise<void>): void {
-  if (isRequired(excuse)) {
-    throw new Error(`Cannot leave out "${name}", all back ends are required: ${excuse}`);
+export function testUnless(
+  missing: string,
+  name: string,
+  fn: () => void | Promise<void>,
+): void {
+  if (isRequired(missing)) {
+    throw new Error(`Cannot leave out "${name}", all back ends are required: ${missing}`);
   }
+  testWhere(missing, name, fn);
+}
+
+/** Registers a test that `excuse`, if there is one, makes pointless here. Its name says so. */
+export function testWhere(excuse: string, name: string, fn: () => void | Promise<void>): void {
   Deno.test({
     name: name + (excuse && ` (skipped: ${excuse})`),
     ignore: excuse !== "",
-    fn: () => bestOfThree(fn),
+    fn: () => bestOfThree(async () => await fn()),
   });
 }
 
 /** Whether it is an error that a test is left out for this reason. */
-export function isRequired(excuse: string): boolean {
+function isRequired(excuse: string): boolean {
   if (excuse === "" || !Deno.env.get("REQUIRE_ALL_BACKENDS")) return false;
   const excused = (Deno.env.get("EXCUSED_BACKENDS") ?? "").split(",");
   return !excused.some((name) => name !== "" && excuse.includes(name));

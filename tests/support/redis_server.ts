@@ -1,10 +1,10 @@
 import { eventually } from "./eventually.ts";
 import { freePort } from "./free_port.ts";
-import { programMissing } from "./program.ts";
+import { programsMissing } from "./program.ts";
 import type { OwnCertificate } from "./tls_front.ts";
 
 /** Why no Redis can run here; empty when one can. */
-export const redisMissing = programMissing("redis-server");
+export const redisMissing = programsMissing("redis-server");
 
 export interface RedisServerOptions {
   /** Further words of its command line. */

@@ -3,11 +3,15 @@ import { clock } from "../../src/runtime/current.ts";
 import type { S3Place } from "../../src/storage/s3/s3_access.ts";
 import { freePort } from "./free_port.ts";
 import type { LarderFlags } from "./larder_process.ts";
+import { unlessFile } from "./program.ts";
 
 const PROGRAM = programPath();
 
 /** Why tests with it cannot run here; empty when they can. */
-export const S3_UNAVAILABLE = missing();
+export const S3_UNAVAILABLE = unlessFile(
+  PROGRAM,
+  "the S3 server versitygw is not built (scripts/versitygw; needs Go 1.25)",
+);
 
 export const S3_KEYS = { accessKeyId: "larder-test", secretAccessKey: "larder-test-secret" };
 
@@ -24,15 +28,6 @@ function programPath(): string {
   }
   const cache = Deno.env.get("XDG_CACHE_HOME") || `${Deno.env.get("HOME")}/.cache`;
   return `${cache}/larder/versitygw-${hash.digest("hex").slice(0, 16)}`;
-}
-
-function missing(): string {
-  try {
-    Deno.statSync(PROGRAM);
-    return "";
-  } catch {
-    return "the S3 server versitygw is not built (scripts/versitygw; needs Go 1.25)";
-  }
 }
 
 /** A real S3 server for all tests of a file. It ends with them. */

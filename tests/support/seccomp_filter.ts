@@ -1,15 +1,12 @@
+import { unlessFile } from "./program.ts";
+
 /** The numbers of the system calls of this machine; of linux-libc-dev. */
 const NUMBERS = "/usr/include/x86_64-linux-gnu/asm/unistd_64.h";
 
 /** Why no filter can be made here; empty when one can. */
 export function seccompMissing(): string {
   if (Deno.build.arch !== "x86_64") return "the filter is for x86-64";
-  try {
-    Deno.statSync(NUMBERS);
-    return "";
-  } catch {
-    return `${NUMBERS} is missing (Debian: apt install linux-libc-dev)`;
-  }
+  return unlessFile(NUMBERS, `${NUMBERS} is missing (Debian: apt install linux-libc-dev)`);
 }
 
 // From linux/seccomp.h, linux/filter.h and linux/audit.h.

@@ -1,7 +1,7 @@
 import { type Browser, openBrowser, type Tab } from "./browser.ts";
 import { fakeUpstream } from "./fake_upstream.ts";
 import { Gate } from "./faults.ts";
-import { programMissing, testUnless } from "./program.ts";
+import { programsMissing, testUnless } from "./program.ts";
 import { makeStoreObject } from "./store_object.ts";
 import { TestCache } from "./test_cache.ts";
 import { reportedMembers } from "./reported_members.ts";
@@ -27,7 +27,7 @@ export interface ShownPage {
 
 /** Registers a test that looks at the page in a browser. */
 export function pageTest(name: string, check: (page: ShownPage) => Promise<void>): void {
-  testUnless(programMissing("chromium"), name, () => withShownPage(check));
+  testUnless(programsMissing("chromium"), name, () => withShownPage(check));
 }
 
 /**

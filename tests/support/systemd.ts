@@ -1,8 +1,8 @@
-import { programMissing } from "./program.ts";
+import { programsMissing } from "./program.ts";
 import { tempFolder } from "./temp_folder.ts";
 
 /** Why systemd's own tool cannot be asked here; empty when it can. */
-export const SYSTEMD_MISSING = programMissing("systemd-analyze", "systemd");
+export const SYSTEMD_MISSING = programsMissing("systemd-analyze");
 
 export interface UnitFile extends Disposable {
   readonly path: string;

@@ -1,15 +1,5 @@
 import { tempFolder } from "./temp_folder.ts";
 
-/** Why no certificate can be made here; empty when it can. */
-export function tlsAvailable(): string {
-  try {
-    const { success } = new Deno.Command("openssl", { args: ["version"] }).outputSync();
-    return success ? "" : "openssl does not run";
-  } catch {
-    return "openssl is not installed";
-  }
-}
-
 /** A certificate that only its own file vouches for. */
 export class OwnCertificate implements Disposable {
   readonly #folder = tempFolder();

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { compressionOfMagic } from "../../../src/nix/compression.ts";
 import { parseContentEncoding } from "../../../src/nix/content_encoding.ts";
 import { available, compress } from "../../support/compressors.ts";
+import { testUnless } from "../../support/program.ts";
 
 const KNOWN: readonly (readonly [header: string | null, codecs: readonly string[]])[] = [
   [null, []],
@@ -39,14 +40,20 @@ Deno.test("content encoding: an unknown name is named, in bounds", () => {
   assert.equal(unknown("gzip, gzip, gzip, gzip"), '"gzip, gzip, gzip, gzip"');
 });
 
-Deno.test("content encoding: the magic number of each compression, and of no text", async () => {
-  for (const compression of ["gzip", "zstd", "xz", "bzip2"] as const) {
-    if (available(compression) !== "") continue;
-    for (const text of ["", "{}"]) {
-      const bytes = await compress(new TextEncoder().encode(text), compression);
-      assert.equal(compressionOfMagic(bytes), compression);
-      assert.equal(compressionOfMagic(bytes.subarray(0, 1)), "none");
-    }
-  }
+for (const compression of ["gzip", "zstd", "xz", "bzip2"] as const) {
+  testUnless(
+    available(compression),
+    `content encoding: the magic number of ${compression}`,
+    async () => {
+      for (const text of ["", "{}"]) {
+        const bytes = await compress(new TextEncoder().encode(text), compression);
+        assert.equal(compressionOfMagic(bytes), compression);
+        assert.equal(compressionOfMagic(bytes.subarray(0, 1)), "none");
+      }
+    },
+  );
+}
+
+Deno.test("content encoding: no text has a magic number", () => {
   assert.equal(compressionOfMagic(new TextEncoder().encode("BZh9 is how a log may begin")), "none");
 });

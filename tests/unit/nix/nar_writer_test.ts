@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { type NarTree, writeNar } from "../../support/nar.ts";
+import { programsMissing, testUnless } from "../../support/program.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
 
 const TREE: NarTree = {
   dir: {
@@ -34,31 +36,20 @@ Deno.test("NAR writer: the order of the entries given does not matter", () => {
   assert.deepEqual(writeNar(reversed), writeNar(TREE));
 });
 
-const excuse = await missing();
-const env = await Deno.permissions.query({ name: "env", variable: "REQUIRE_ALL_BACKENDS" });
-if (excuse && env.state === "granted" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
-  throw new Error(`Nix is required here: ${excuse}`);
-}
-
-Deno.test({
-  name: `NAR writer: Nix restores a NAR of ours, and dumps the same${
-    excuse && ` (skipped: ${excuse})`
-  }`,
-  ignore: excuse !== "",
-  async fn() {
+testUnless(
+  programsMissing("nix-store"),
+  "NAR writer: Nix restores a NAR of ours, and dumps the same",
+  async () => {
     const nar = writeNar(TREE);
-    const folder = await Deno.makeTempDir();
-    try {
-      await nixStore(["--restore", `${folder}/tree`], nar);
-      const dumped = await nixStore(["--dump", `${folder}/tree`]);
+    using folder = tempFolder();
+    const tree = `${folder.path}/tree`;
+    await nixStore(["--restore", tree], nar);
+    const dumped = await nixStore(["--dump", tree]);
 
-      assert.deepEqual(dumped, nar);
-      assert.equal(await Deno.readLink(`${folder}/tree/link`), "../else where");
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
+    assert.deepEqual(dumped, nar);
+    assert.equal(await Deno.readLink(`${tree}/link`), "../else where");
   },
-});
+);
 
 async function nixStore(args: string[], input = new Uint8Array()): Promise<Uint8Array> {
   const options = { args, stdin: "piped", stdout: "piped", stderr: "piped" } as const;
@@ -69,18 +60,4 @@ async function nixStore(args: string[], input = new Uint8Array()): Promise<Uint8
   const { success, stdout, stderr } = await child.output();
   assert.ok(success, new TextDecoder().decode(stderr));
   return stdout;
-}
-
-/** Why Nix cannot be asked here; empty when it can. */
-async function missing(): Promise<string> {
-  const write = await Deno.permissions.query({ name: "write" });
-  if (write.state !== "granted") return "no permission to write files";
-  const run = await Deno.permissions.query({ name: "run", command: "nix-store" });
-  if (run.state !== "granted") return "no permission to run nix-store";
-  try {
-    await new Deno.Command("nix-store", { args: ["--version"] }).output();
-    return "";
-  } catch {
-    return "nix-store is not on PATH";
-  }
 }

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { runLarder } from "../../../support/run_larder.ts";
-import { tlsAvailable, TlsFront } from "../../../support/tls_front.ts";
-
-const excuse = tlsAvailable();
+import { programsMissing, testUnless } from "../../../support/program.ts";
+import { TlsFront } from "../../../support/tls_front.ts";
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -26,8 +25,7 @@ async function pinsOver(
 }
 
 function promise(name: string, fn: () => Promise<void>): void {
-  const why = excuse && ` (skipped: ${excuse})`;
-  Deno.test({ name: `server client over TLS: ${name}${why}`, ignore: excuse !== "", fn });
+  testUnless(programsMissing("openssl"), `server client over TLS: ${name}`, fn);
 }
 
 for (const variable of ["NIX_SSL_CERT_FILE", "SSL_CERT_FILE"]) {

@@ -6,13 +6,13 @@ import {
 import { resolveSettings } from "../../../../src/config/settings.ts";
 import { inputsOf } from "../../../support/config_inputs.ts";
 import { tempFolder } from "../../../support/temp_folder.ts";
-import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
+import { programsMissing, testUnless } from "../../../support/program.ts";
+import { OwnCertificate } from "../../../support/tls_front.ts";
 
-const EXCUSE = tlsAvailable();
 const DAY_MS = 86_400_000;
 
 function certificateTest(name: string, fn: () => void): void {
-  Deno.test({ name: name + (EXCUSE && ` (skipped: ${EXCUSE})`), ignore: EXCUSE !== "", fn });
+  testUnless(programsMissing("openssl"), name, fn);
 }
 
 certificateTest("doctor: the certificate is checked before, while and after it is good", () => {

@@ -1,16 +1,17 @@
 import assert from "node:assert/strict";
 import { clock } from "../../../../src/runtime/current.ts";
-import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
+import { programsMissing, testUnless } from "../../../support/program.ts";
+import { OwnCertificate } from "../../../support/tls_front.ts";
 
 /** Deno closes a TCP connection of its own within a millisecond. */
 const CLOSES_WITHIN_MS = 500;
 
-Deno.test({
+testUnless(
+  programsMissing("openssl"),
   // Once this fails, try a plain `Deno.listenTls` in place of `src/http/tls`. Its other tests show
   // whether Deno also ends connections whose client takes nothing, and changes certificates.
-  name: "the relay has its reason: Deno keeps a TLS connection open that is closed mid-handshake",
-  ignore: tlsAvailable() !== "",
-  async fn() {
+  "the relay has its reason: Deno keeps a TLS connection open that is closed mid-handshake",
+  async () => {
     using certificate = new OwnCertificate();
     using listener = Deno.listenTls({ hostname: "127.0.0.1", port: 0, ...certificate.pems });
     const { hostname, port } = listener.addr;
@@ -22,4 +23,4 @@ Deno.test({
     await client.closeWrite();
     await reading;
   },
-});
+);

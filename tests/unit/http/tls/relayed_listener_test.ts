@@ -3,17 +3,15 @@ import { RelayedListener } from "../../../../src/http/tls/relayed_listener.ts";
 import { type Link, linkOf } from "../../../../src/http/tls/link.ts";
 import { LinkClients } from "../../../../src/http/tls/link_clients.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
+import { programsMissing, testUnless } from "../../../support/program.ts";
+import { OwnCertificate } from "../../../support/tls_front.ts";
 
 const CLIENT: Deno.NetAddr = { transport: "tcp", hostname: "192.0.2.7", port: 4711 };
 
-const excuse = tlsAvailable();
-const skipped = excuse && ` (skipped: ${excuse})`;
-
-Deno.test({
-  name: `relayed listener: a program that is not the relay is not taken, and given up${skipped}`,
-  ignore: excuse !== "",
-  async fn() {
+testUnless(
+  programsMissing("openssl"),
+  "relayed listener: a program that is not the relay is not taken, and given up",
+  async () => {
     using certificate = new OwnCertificate();
     const inner = Deno.listenTls({ hostname: "127.0.0.1", port: 0, ...certificate.pems });
     const accepted: Link[] = [];
@@ -46,4 +44,4 @@ Deno.test({
     assert.deepEqual(forgotten, [linkTo(stranger)]);
     socket.close();
   },
-});
+);

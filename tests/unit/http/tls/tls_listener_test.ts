@@ -13,17 +13,13 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { writeAll } from "../../../support/steady_port.ts";
 import { tempFolder } from "../../../support/temp_folder.ts";
-import { OwnCertificate, tlsAvailable } from "../../../support/tls_front.ts";
+import { type Program, programsMissing, testUnless } from "../../../support/program.ts";
+import { OwnCertificate } from "../../../support/tls_front.ts";
 
 const PLACE = { hostname: "127.0.0.1", port: 0 };
 const LAST_REQUEST = new TextEncoder().encode(
   "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 );
-
-const excuse = tlsAvailable();
-if (excuse !== "" && Deno.env.get("REQUIRE_ALL_BACKENDS")) {
-  throw new Error(`Cannot leave out TLS, all back ends are required: ${excuse}`);
-}
 
 tlsTest("another certificate is taken up; open connections go on with the one before", async () => {
   await using scene = await Scene.open();
@@ -236,7 +232,7 @@ tlsTest("a path that becomes a FIFO is named, and every connection goes on", asy
   Deno.removeSync(scene.files.certPath);
   scene.put(scene.second);
   await eventually("it is replaced", () => scene.says("certificate replaced"));
-});
+}, "mkfifo");
 
 tlsTest("a file system that hangs stops no connection, and one read waits for it", async () => {
   await using scene = await Scene.open();
@@ -406,7 +402,6 @@ async function firstLineOf(connection: Deno.Conn): Promise<string> {
   return new TextDecoder().decode(bytes.subarray(0, read)).split("\r\n")[0] ?? "";
 }
 
-function tlsTest(name: string, fn: () => Promise<void>): void {
-  const shown = `TLS: ${name}${excuse && ` (skipped: ${excuse})`}`;
-  Deno.test({ name: shown, ignore: excuse !== "", fn });
+function tlsTest(name: string, fn: () => Promise<void>, ...others: readonly Program[]): void {
+  testUnless(programsMissing("openssl", ...others), `TLS: ${name}`, fn);
 }
