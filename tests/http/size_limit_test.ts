@@ -57,6 +57,9 @@ for (const dialect of ["nixos", "attic", "harmonia"] as const) {
   });
 }
 
+/** Only an upstream that hangs takes so long. */
+const TIMEOUT_MS = 5_000;
+
 /** Why nobody sends a NAR. */
 const UNSENT: Readonly<Record<string, (upstream: FakeUpstream) => unknown>> = {
   "is off": (upstream) => upstream.stop(),
@@ -73,7 +76,11 @@ for (const [why, breakIt] of Object.entries(UNSENT)) {
     const others = objectsOf(9);
     await using upstream = await fakeUpstream({ objects: [big, ...others], stored: true });
     const limitBytes = 10 * SIZE;
-    await using cache = await TestCache.open({ upstreams: [upstream], limitBytes });
+    await using cache = await TestCache.open({
+      upstreams: [upstream],
+      limitBytes,
+      timeoutMs: TIMEOUT_MS,
+    });
     const path = await cache.narPath(big.storePathHash);
     await pullAll(cache, upstream, others);
     const kept = await cache.narNames();
