@@ -136,7 +136,8 @@ async function copyKey(
     throw refused(`the new one has another signing key; ${HINT}`);
   }
   const path = keyFileIn(dirname(to.path));
-  if (adoptSigningKey(path, parseSecretKey(key)).text === key.trim()) return { path };
+  const adopted = await adoptSigningKey(path, parseSecretKey(key));
+  if (adopted.text === key.trim()) return { path };
   const hint = "move that file away, if no client trusts its key";
   throw refused(`${path} has another signing key than the old one; ${hint}`);
 }

@@ -26,17 +26,17 @@ export interface KeyPlan extends SigningKeyPlace {
  * place of no use. Call it before a first start makes the database. The key is written afterwards,
  * so that a start that fails on its database leaves none behind.
  */
-export function planSigningKey(
+export async function planSigningKey(
   settings: Settings,
   { storage }: Pick<Folders, "storage">,
-): KeyPlan | undefined {
+): Promise<KeyPlan | undefined> {
   if (!settings["cache.sign-narinfo"]) return undefined;
   const path = keyFileOf(settings, storage);
   // A missing key is an error unless this is the first start: clients trust the old one.
   const mayMake = path === keyFileIn(storage) || isFirstStart(settings["cache.database-url"]);
   const hostname = settings["cache.hostname"];
   const plan = { path, hostname, mayMake, isShared: isKeyShared(settings) };
-  checkKeyPlace(plan);
+  await checkKeyPlace(plan);
   return plan;
 }
 
@@ -56,17 +56,17 @@ export async function openSigningKey(
   keys: KeyKeeper | undefined,
   log: Pick<Logger, "warn">,
 ): Promise<SecretKey> {
-  if (keys === undefined) return signingKey(plan);
+  if (keys === undefined) return await signingKey(plan);
   const { path, hostname, isShared } = plan;
   const warnOfTwo = (advice: Facts) =>
     log.warn("signing key differs from the one in the database", { path, ...advice });
   if (!isShared) {
-    const key = signingKey(plan);
+    const key = await signingKey(plan);
     const shared = await sharedKey(keys);
     if (shared !== undefined && shared.text !== key.text) warnOfTwo(FILE_USED);
     return key;
   }
-  const file = existingKey(path);
+  const file = await existingKey(path);
   const first = file ?? generateSecretKey(hostname);
   const shared = parseShared(await keys.adoptSigningKey(first.text));
   if (file !== undefined && shared.text !== file.text) warnOfTwo(DATABASE_USED);
@@ -84,7 +84,7 @@ export async function presentKey(
 ): Promise<SecretKey | undefined> {
   if (!settings["cache.sign-narinfo"]) return undefined;
   const shared = keys && isKeyShared(settings) ? await sharedKey(keys) : undefined;
-  return shared ?? existingKey(keyFileOf(settings, storage));
+  return shared ?? await existingKey(keyFileOf(settings, storage));
 }
 
 /**
@@ -93,9 +93,9 @@ export async function presentKey(
  */
 export async function adoptKey(settings: Settings, key: SecretKey): Promise<SecretKey> {
   const path = keyFileOf(settings, prepareFolders(settings).storage);
-  if (!isKeyShared(settings)) return adoptSigningKey(path, key);
+  if (!isKeyShared(settings)) return await adoptSigningKey(path, key);
   await using metadata = await openMetadata(storePlaces(settings).database, SILENT);
-  const first = existingKey(path) ?? key;
+  const first = await existingKey(path) ?? key;
   const text = await metadata.keys?.adoptSigningKey(first.text);
   return text === undefined ? first : parseShared(text);
 }

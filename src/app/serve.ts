@@ -57,7 +57,7 @@ export async function serve(settings: Settings): Promise<number> {
   using _unexpected = logUnexpected(log);
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
-  const keyPlan = planSigningKey(settings, folders);
+  const keyPlan = await planSigningKey(settings, folders);
   const upstream = upstreamParts(settings, upstreams, upstreamTrace);
   const places = storePlaces(settings);
   {

@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { Failure, reasonOf } from "../base/failure.ts";
 import { removeIfPresent } from "../base/files.ts";
+import { answerInTime, readNamedFile } from "../base/named_file.ts";
 import { generateSecretKey, parseSecretKey, type SecretKey } from "../nix/signature.ts";
 import { dice } from "../runtime/current.ts";
 
@@ -16,11 +17,11 @@ export interface SigningKeyPlace {
  * The key that signs narinfos: the one at `path`, else a new one, written there with permissions
  * for this user alone. Throws a Failure for an invalid file.
  */
-export function signingKey(place: SigningKeyPlace): SecretKey {
+export async function signingKey(place: SigningKeyPlace): Promise<SecretKey> {
   const { path, hostname, mayMake } = place;
-  const existing = existingKey(path);
+  const existing = await existingKey(path);
   if (existing !== undefined) return existing;
-  if (mayMake) return writeKey(path, generateSecretKey(hostname));
+  if (mayMake) return await writeKey(path, generateSecretKey(hostname));
   throw missing(place);
 }
 
@@ -28,9 +29,9 @@ export function signingKey(place: SigningKeyPlace): SecretKey {
  * Throws the Failure that `signingKey` would throw, without writing a key: a start that fails later
  * leaves no key behind.
  */
-export function checkKeyPlace(place: SigningKeyPlace): void {
+export async function checkKeyPlace(place: SigningKeyPlace): Promise<void> {
   const { path, mayMake } = place;
-  if (existingKey(path) !== undefined) return;
+  if (await existingKey(path) !== undefined) return;
   if (!mayMake) throw missing(place);
   try {
     Deno.removeSync(Deno.makeTempFileSync({ dir: dirname(path), prefix: ".writable-" }));
@@ -43,14 +44,14 @@ export function checkKeyPlace(place: SigningKeyPlace): void {
  * Makes another cache's key the one at `path`, if there is none yet. Returns the one that is there
  * then: larder never replaces a key that clients trust.
  */
-export function adoptSigningKey(path: string, key: SecretKey): SecretKey {
-  return existingKey(path) ?? writeKey(path, key);
+export async function adoptSigningKey(path: string, key: SecretKey): Promise<SecretKey> {
+  return await existingKey(path) ?? await writeKey(path, key);
 }
 
-/** `undefined` for a missing file. Throws a Failure for an invalid one. */
-export function existingKey(path: string): SecretKey | undefined {
+/** `undefined` for a missing file. Throws a Failure for one that is invalid or does not answer. */
+export async function existingKey(path: string): Promise<SecretKey | undefined> {
   try {
-    return parseSecretKey(Deno.readTextFileSync(path));
+    return parseSecretKey(await answerInTime(readNamedFile(path)));
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
     const reason = reasonOf(error);
@@ -59,7 +60,7 @@ export function existingKey(path: string): SecretKey | undefined {
 }
 
 /** Writes the key unless `path` has one. Returns the key at `path`. */
-function writeKey(path: string, key: SecretKey): SecretKey {
+async function writeKey(path: string, key: SecretKey): Promise<SecretKey> {
   const temporary = `${path}.${dice.uuid()}`;
   try {
     writeDurably(temporary, `${key.text}\n`);
@@ -68,7 +69,9 @@ function writeKey(path: string, key: SecretKey): SecretKey {
     return key;
   } catch (error) {
     // Another server of this storage may have been quicker.
-    const quicker = error instanceof Deno.errors.AlreadyExists ? existingKey(path) : undefined;
+    const quicker = error instanceof Deno.errors.AlreadyExists
+      ? await existingKey(path)
+      : undefined;
     if (quicker !== undefined) return quicker;
     throw notMade(path, error);
   } finally {

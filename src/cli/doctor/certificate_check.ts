@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject, X509Certificate } from "node:crypto";
 import { messageOf, reasonOf } from "../../base/failure.ts";
+import { answerInTime, readNamedFile } from "../../base/named_file.ts";
 import { formatSeconds } from "../../base/format_units.ts";
 import type { Settings } from "../../config/options.ts";
 import { type Finding, findingsOn } from "./finding.ts";
@@ -17,14 +18,19 @@ export interface CertificateFacts {
 }
 
 /** The finding on larder's own certificate; none without HTTPS. */
-export function checkCertificateOf(settings: Settings, nowMs: number): readonly Finding[] {
+export async function checkCertificateOf(
+  settings: Settings,
+  nowMs: number,
+): Promise<readonly Finding[]> {
   const path = settings["server.tls-cert"];
   const keyPath = settings["server.tls-key"];
   if (path === undefined || keyPath === undefined) return [];
   const { failed, notChecked } = findingsOn("certificate");
   try {
-    const cert = Deno.readTextFileSync(path);
-    return [checkCertificate({ path, cert, key: readableText(keyPath), nowMs })];
+    const [cert, key] = await answerInTime(
+      Promise.all([readNamedFile(path), readableText(keyPath)]),
+    );
+    return [checkCertificate({ path, cert, key, nowMs })];
   } catch (error) {
     if (error instanceof Deno.errors.PermissionDenied) {
       return [notChecked(`${path}: ${reasonOf(error)}`, "run this as the user of larder")];
@@ -75,9 +81,9 @@ function spkiOf(key: KeyObject) {
   return key.export({ format: "der", type: "spki" });
 }
 
-function readableText(path: string): string | undefined {
+async function readableText(path: string): Promise<string | undefined> {
   try {
-    return Deno.readTextFileSync(path);
+    return await readNamedFile(path);
   } catch (error) {
     // The check of permissions reports it.
     if (error instanceof Deno.errors.PermissionDenied) return undefined;

@@ -18,7 +18,9 @@ export async function checkClientHere(
   const url = target?.shown.startsWith("http") ? target.shown : undefined;
   const shown = state.kind === "running" ? state.publicKey : undefined;
   const isSigning = settings["cache.sign-narinfo"] && shown !== null;
-  const ofFile = isSigning ? keyFacts(keyFileOf(settings, storageFolder(settings))) : undefined;
+  const ofFile = isSigning
+    ? await keyFacts(keyFileOf(settings, storageFolder(settings)))
+    : undefined;
   const publicKey = shown ?? ofFile?.publicKey;
   const substituters = nix === undefined ? [] : [...listIn(nix.all, "substituters")];
   const own = await ownSubstituters({ substituters, url, publicKey });

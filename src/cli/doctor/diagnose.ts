@@ -62,7 +62,7 @@ export async function* diagnose(order: DiagnosisOrder): AsyncGenerator<Finding> 
     ["database", database.then((state) => checkDatabase(placeText(settings), state))],
     ["redis", checkRedis(settings)],
     ["signing key", keyFindings(settings, reads)],
-    ["certificate", Promise.resolve().then(() => checkCertificateOf(settings, clock.wallMs()))],
+    ["certificate", checkCertificateOf(settings, clock.wallMs())],
     ["upstreams", upstreamFindings(settings, probes)],
     ["proxy headers", server.then((state) => proxyFindings(order, state))],
     ["pull", pullFindings(order, reads)],
@@ -155,7 +155,7 @@ async function keyFindings(settings: Settings, reads: SharedFacts): Promise<read
   const [server, database] = await Promise.all([reads.server, reads.database]);
   if (!isKeyShared(settings)) {
     const path = keyFileOf(settings, storageFolder(settings));
-    return checkKey({ ...keyFacts(path), isUsed: database.kind !== "missing", server });
+    return checkKey({ ...await keyFacts(path), isUsed: database.kind !== "missing", server });
   }
   if (!("health" in database)) {
     return [findingsOn("signing key").notChecked("it is in the database", "correct that first")];

@@ -43,9 +43,11 @@ function databaseFiles(settings: Settings): readonly string[] {
 }
 
 /** The key in the file. Never throws. */
-export function keyFacts(path: string): Pick<KeyFacts, "path" | "publicKey" | "problem"> {
+export async function keyFacts(
+  path: string,
+): Promise<Pick<KeyFacts, "path" | "publicKey" | "problem">> {
   try {
-    return { path, publicKey: existingKey(path)?.publicKey.text, problem: undefined };
+    return { path, publicKey: (await existingKey(path))?.publicKey.text, problem: undefined };
   } catch (error) {
     return { path, publicKey: undefined, problem: messageOf(error) };
   }

@@ -1,6 +1,5 @@
-import { Failure, reasonOf } from "../../base/failure.ts";
-import { counted, formatBytes } from "../../base/format_units.ts";
-import { clock, files } from "../../runtime/current.ts";
+import { Failure, messageOf, reasonOf } from "../../base/failure.ts";
+import { answerInTime, readNamedFile } from "../../base/named_file.ts";
 
 /** Paths of PEM files. */
 export interface PemPaths {
@@ -13,22 +12,16 @@ export interface Pems {
   readonly key: string;
 }
 
-/** A disk answers in milliseconds, and a mount whose server is gone never. */
-const READ_MAX_MS = 5_000;
-
-/** A chain of certificates has some 10 KiB. */
-const PEM_BYTES_MAX = 1 << 20;
-
 /**
  * Reads a certificate and its key beside the thread that answers, within a time limit. A path may
  * hang: a FIFO, or a mount whose server is gone. Then one read hangs, and no other one begins.
  */
 export class PemFiles {
   readonly #paths: PemPaths;
-  readonly #readMaxMs: number;
+  readonly #readMaxMs: number | undefined;
   #reading: Promise<Pems> | undefined;
 
-  constructor(paths: PemPaths, readMaxMs = READ_MAX_MS) {
+  constructor(paths: PemPaths, readMaxMs?: number) {
     this.#paths = paths;
     this.#readMaxMs = readMaxMs;
   }
@@ -36,12 +29,13 @@ export class PemFiles {
   /** Throws a Failure that names an unusable file, or both that do not answer. */
   async read(): Promise<Pems> {
     const reading = this.#reading ??= this.#begin();
-    const pems = await clock.within(reading, this.#readMaxMs);
-    if (pems !== undefined) return pems;
-    const { certPath, keyPath } = this.#paths;
-    const limit = counted(Math.ceil(this.#readMaxMs / 1_000), "second");
-    const problem = `the file system did not answer within ${limit}`;
-    throw new Failure("broken", `Cannot read ${certPath} and ${keyPath}: ${problem}`);
+    try {
+      return await answerInTime(reading, this.#readMaxMs);
+    } catch (error) {
+      if (error instanceof Failure) throw error;
+      const { certPath, keyPath } = this.#paths;
+      throw new Failure("broken", `Cannot read ${certPath} and ${keyPath}: ${messageOf(error)}`);
+    }
   }
 
   async #begin(): Promise<Pems> {
@@ -59,11 +53,7 @@ export class PemFiles {
 
 async function readPem(option: string, path: string, content: string): Promise<string> {
   try {
-    // A FIFO would hang, and a device may have no end.
-    const { isFile, size } = await files.stat(path);
-    if (!isFile) throw new Error("it is no regular file");
-    if (size > PEM_BYTES_MAX) throw new Error(`it is over ${formatBytes(PEM_BYTES_MAX)}`);
-    return await files.readTextFile(path);
+    return await readNamedFile(path);
   } catch (error) {
     const expected = `expected a PEM file with ${content}`;
     throw new Failure("broken", `Cannot use ${option} ${path}: ${reasonOf(error)}; ${expected}`);

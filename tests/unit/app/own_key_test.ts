@@ -18,7 +18,7 @@ async function started(
   const database = keys === undefined ? [] : [POSTGRES];
   const all = [`--cache-storage-local=${storage}`, ...database, ...args];
   const { settings } = await readSettings(inputsOf({ args: all }));
-  const plan = planSigningKey(settings, { storage });
+  const plan = await planSigningKey(settings, { storage });
   assert.ok(plan);
   const warned: Facts[] = [];
   const log = { warn: (_message: string, facts: Facts = {}) => void warned.push(facts) };

@@ -41,17 +41,20 @@ certificateTest("doctor: another certificate's key is found", () => {
   assert.equal(checkCertificate({ ...facts, key: undefined }).mark, "warning");
 });
 
-certificateTest("doctor: a certificate's files are read, and a missing one is a failure", () => {
-  using certificate = new OwnCertificate();
-  using folder = tempFolder();
-  const marksWith = (cert: string, key: string) => {
-    const args = [`--server-tls-cert=${cert}`, `--server-tls-key=${key}`];
-    const { settings } = resolveSettings(inputsOf({ args }));
-    return checkCertificateOf(settings, Date.now()).map(({ mark }) => mark);
-  };
-  Deno.writeTextFileSync(`${folder.path}/text`, "no certificate");
+certificateTest(
+  "doctor: a certificate's files are read, and a missing one is a failure",
+  async () => {
+    using certificate = new OwnCertificate();
+    using folder = tempFolder();
+    const marksWith = async (cert: string, key: string) => {
+      const args = [`--server-tls-cert=${cert}`, `--server-tls-key=${key}`];
+      const { settings } = resolveSettings(inputsOf({ args }));
+      return (await checkCertificateOf(settings, Date.now())).map(({ mark }) => mark);
+    };
+    Deno.writeTextFileSync(`${folder.path}/text`, "no certificate");
 
-  assert.deepEqual(marksWith(certificate.caFile, certificate.keyFile), ["warning"]);
-  assert.deepEqual(marksWith(`${folder.path}/none`, certificate.keyFile), ["failed"]);
-  assert.deepEqual(marksWith(`${folder.path}/text`, certificate.keyFile), ["failed"]);
-});
+    assert.deepEqual(await marksWith(certificate.caFile, certificate.keyFile), ["warning"]);
+    assert.deepEqual(await marksWith(`${folder.path}/none`, certificate.keyFile), ["failed"]);
+    assert.deepEqual(await marksWith(`${folder.path}/text`, certificate.keyFile), ["failed"]);
+  },
+);
