@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { clock } from "../runtime/current.ts";
 
 export interface LruOptions {
   readonly countMax: number;
@@ -14,6 +15,7 @@ export function lruOf<Key extends string, Value extends NonNullable<unknown>>(
   { countMax, ttlMs }: LruOptions,
 ): LRUCache<Key, Value> {
   // Without a resolution the cache reads the clock each time, and needs no timer.
-  const ttl = ttlMs === undefined ? {} : { ttl: ttlMs, ttlResolution: 0 };
+  const perf = { now: () => clock.nowMs() };
+  const ttl = ttlMs === undefined ? {} : { ttl: ttlMs, ttlResolution: 0, perf };
   return new LRUCache({ maxSize: countMax, sizeCalculation: () => 1, ...ttl });
 }

@@ -75,7 +75,8 @@ const EPOCH_MS = Date.UTC(2026, 0, 1);
  * streams or calls of `node:zlib` goes on within one macrotask (measured, 2.6.8 and 2.9.6).
  */
 export class VirtualClock extends Clock {
-  #nowMs = 0;
+  /** Not 0, which some libraries take for no time. */
+  #nowMs = 1;
   #order = 0;
   /** A binary heap by time and order. */
   readonly #heap: VirtualTimer[] = [];
