@@ -134,7 +134,9 @@ export class NarinfoQuery implements Disposable {
         candidate.upstream.usual.narinfo.note(candidate.answeredAtMs - askedAtMs);
       }
       // Many of them at a time would make an upstream down that has failed no client.
-      if (rank === "client" || reason === undefined) candidate.upstream.note("narinfo", reason);
+      if (rank === "client" || reason === undefined) {
+        candidate.upstream.noteNarinfo(storePathHash, reason);
+      }
     }
     this.#answerIfDecided();
   }

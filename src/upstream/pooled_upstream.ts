@@ -1,10 +1,12 @@
 import type { Timer } from "../runtime/clock.ts";
 import { clock } from "../runtime/current.ts";
-import { HealthMonitor } from "./health_monitor.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
+import { HealthMonitor, type HealthMonitorDeps } from "./health_monitor.ts";
 import {
   ForeignStore,
   NoAnswer,
   type NoAnswerReason,
+  noAnswerReasonOf,
   type QueuedNarinfoSource,
   type RequestKind,
 } from "./upstream.ts";
@@ -54,6 +56,8 @@ export class PooledUpstream implements Disposable {
   #reaching: Promise<boolean> | undefined;
   #probing: { readonly error: Promise<unknown>; readonly atMs: number } | undefined;
   #wasDown = false;
+  /** The path of the last narinfo request, if it timed out. */
+  #silentAbout: StorePathHash | undefined;
   readonly #watch: HealthWatch;
   #probeTimer: Timer | undefined;
 
@@ -62,12 +66,13 @@ export class PooledUpstream implements Disposable {
     this.#watch = watch;
     this.#priority = source.priority;
     const probe = async () => reasonOf(await this.#probe());
-    const monitor = (kind: RequestKind) =>
+    const narinfoProbe = async (signal: AbortSignal) => await probe() ?? this.#askSilent(signal);
+    const monitor = (kind: RequestKind, probe: HealthMonitorDeps["probe"]) =>
       new HealthMonitor({ probe, changed: () => this.#changed(kind) });
     this.#monitors = {
-      narinfo: monitor("narinfo"),
-      nar: monitor("nar"),
-      document: monitor("document"),
+      narinfo: monitor("narinfo", narinfoProbe),
+      nar: monitor("nar", probe),
+      document: monitor("document", probe),
     };
   }
 
@@ -130,6 +135,12 @@ export class PooledUpstream implements Disposable {
     this.#note([kind], { reason, failures: 1 });
   }
 
+  /** The same of a narinfo request for this path. */
+  noteNarinfo(storePathHash: StorePathHash, reason: NoAnswerReason | undefined): void {
+    this.#silentAbout = reason === "timeout" ? storePathHash : undefined;
+    this.note("narinfo", reason);
+  }
+
   /** Probes an upstream that is down for this kind, once for all requests. Resolves in 800 ms. */
   async probed(kind: RequestKind): Promise<void> {
     await this.#monitors[kind].probed();
@@ -158,15 +169,46 @@ export class PooledUpstream implements Disposable {
     this.#reaching = undefined;
     if (this.#ended.signal.aborted) return;
     for (const kind of kinds) this.#monitors[kind].note(reason, failures);
+    this.#noted(error);
+  }
+
+  /** The request for the priority was answered, be it with nonsense. */
+  #described(error: unknown): void {
+    this.#reaching = undefined;
+    if (this.#ended.signal.aborted) return;
+    this.#answeredOther();
+    this.#noted(error);
+  }
+
+  /** Its nix-cache-info came: it is up for each kind, but for narinfos that it is silent about. */
+  #answeredOther(): void {
+    for (const kind of KINDS) {
+      if (kind === "narinfo" && this.#silentAbout !== undefined) continue;
+      this.#monitors[kind].note(undefined, 0);
+    }
+  }
+
+  #noted(error: unknown): void {
     this.#watch.noted(this.#looksUp, error);
-    // Without requests only this finds out that it is back. A down one has its own probes.
-    if (reason !== undefined || this.#isForeign) {
+    if (this.#isFailing || this.#isForeign) {
       this.#probeTimer ??= clock.after(ASK_AGAIN_MS, () => {
         this.#probeTimer = undefined;
-        const isFailing = KINDS.some((kind) => this.healthOf(kind).state === "failing");
-        if (isFailing || this.#isForeign) this.#ask();
+        void this.#askAgain();
       });
     }
+  }
+
+  /** Without requests only this finds out that it is back. A down one has its own probes. */
+  async #askAgain(): Promise<void> {
+    if (!this.#isFailing && !this.#isForeign) return;
+    await this.#ask();
+    if (this.#silentAbout === undefined || this.isDown("narinfo")) return;
+    const reason = await this.#askSilent(this.#ended.signal);
+    this.#note(["narinfo"], { reason, failures: 0 });
+  }
+
+  get #isFailing(): boolean {
+    return KINDS.some((kind) => this.healthOf(kind).state === "failing");
   }
 
   get #looksUp(): boolean {
@@ -182,7 +224,19 @@ export class PooledUpstream implements Disposable {
     this.#watch.noted(!isDown && this.#looksUp);
   }
 
-  /** Resolves to the error, if any. An answer brings the upstream back for each kind. */
+  /**
+   * Asks again for the narinfo that it was silent about, if any: its nix-cache-info says nothing
+   * about narinfos. Resolves to the reason when no answer came.
+   */
+  async #askSilent(signal: AbortSignal): Promise<NoAnswerReason | undefined> {
+    if (this.#silentAbout === undefined) return undefined;
+    const reading = await this.source.narinfo(this.#silentAbout, signal);
+    const reason = reading.kind === "queue-timeout" ? "timeout" : noAnswerReasonOf(reading);
+    if (reason === undefined && !signal.aborted) this.#silentAbout = undefined;
+    return reason;
+  }
+
+  /** Resolves to the error, if any. An answer is told to each kind. */
   async #probe(): Promise<unknown> {
     const nowMs = clock.nowMs();
     const running = this.#probing;
@@ -194,7 +248,7 @@ export class PooledUpstream implements Disposable {
     if (this.#probing?.error === error) this.#probing = undefined;
     const isAnswered = reasonOf(failure) === undefined;
     if (isAnswered && !this.#ended.signal.aborted) {
-      for (const kind of KINDS) this.#monitors[kind].note(undefined, 0);
+      this.#answeredOther();
     }
     return failure;
   }
@@ -205,9 +259,9 @@ export class PooledUpstream implements Disposable {
     this.#asking ??= this.#describe(this.#ended.signal)
       .then((error) => {
         const reason = reasonOf(error);
+        if (reason === undefined) this.#described(error);
         // Silence here takes nothing from NARs and documents.
-        const kinds = reason === undefined ? KINDS : ["narinfo" as const];
-        this.#note(kinds, { reason, failures: 0, error });
+        else this.#note(["narinfo"], { reason, failures: 0, error });
         return error;
       })
       .finally(() => this.#asking = undefined);
