@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { dropped, type Fault, heldUntil, stallAfter, status } from "../support/faults.ts";
+import { dropped, type Fault, heldUntil, status } from "../support/faults.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { assertInTime, timedTest, TooSlow } from "../support/timed_test.ts";
 
 const HASH = "n5glp21rsz314qssw9fbvfswgy3kc68f";
 const LOG = `/log/${HASH}-hello.drv`;
@@ -15,8 +14,6 @@ const DEBUGINFO = "/debuginfo/0123456789abcdef";
 const MIB = 1 << 20;
 /** The most that may be in flight in the sockets when larder gives up a body. */
 const IN_FLIGHT_BYTES = 16 * MIB;
-const TIMEOUT_MS = 250;
-const SLACK_MS = 500;
 const LIMIT_MS = 20_000;
 /** The collector of garbage would end the connection later. */
 const LEFT_WITHIN_MS = 2_000;
@@ -25,8 +22,6 @@ const DOCUMENTS = { [LOG]: "done\n", [LISTING]: '{"version":1}', [DEBUGINFO]: '{
 
 const FAULTS: Readonly<Record<string, Fault>> = {
   "500": status(500),
-  "a timeout": heldUntil(new Promise(() => {})),
-  "a stalled body": stallAfter(2),
   "a reset": dropped(),
   "no JSON": bodyOf("<html>please log in</html>"),
   "half a JSON": bodyOf('{"version":1,"root":{}'),
@@ -36,39 +31,23 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 
 for (const [name, fault] of Object.entries(FAULTS)) {
   const paths = /JSON/.test(name) ? [LISTING, DEBUGINFO] : [LOG, LISTING, DEBUGINFO];
-  timedTest(`documents: ${name} is a 404 in time, and is not remembered`, async () => {
+  Deno.test(`documents: ${name} is a 404, and is not remembered`, async () => {
     await using upstream = await fakeUpstream({ documents: DOCUMENTS });
     upstream.breakDocument(fault);
     for (const path of paths) {
       // A log of that size is sent until it breaks off.
       if (name === "16 GB announced" && path !== DEBUGINFO) continue;
-      await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: TIMEOUT_MS });
-      const startedAtMs = performance.now();
+      await using cache = await TestCache.open({ upstreams: [upstream] });
       const answer = await cache.get(path);
       assert.deepEqual([answer.status, answer.headers.get("x-cache")], [404, "MISS"]);
-      assertInTime(performance.now() - startedAtMs, TIMEOUT_MS + SLACK_MS);
       assert.equal(await cache.metadata.documentBytes(), 0);
       upstream.mend();
       const mended = await cache.get(path);
-      // The timeout is short: an answer may come too late.
-      const isAsked = mended.headers.get("x-cache") === "MISS";
-      if (mended.status === 404 && isAsked) throw new TooSlow("the mended document is 404");
       assert.equal(mended.status, 200);
       upstream.breakDocument(fault);
     }
   });
 }
-
-timedTest("documents: with every upstream off an unknown one is 404 within a second", async () => {
-  await using upstream = await fakeUpstream();
-  await upstream.stop();
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 3_000 });
-  const startedAtMs = performance.now();
-  for (const path of [LOG, LISTING, DEBUGINFO]) {
-    assert.equal((await cache.get(path)).status, 404);
-  }
-  assertInTime(performance.now() - startedAtMs, 1_000);
-});
 
 Deno.test("documents: a log above the bound is forwarded whole, and not kept", async () => {
   const log = "0123456789abcde\n".repeat(17 * MIB / 16);

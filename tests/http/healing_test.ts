@@ -5,7 +5,6 @@ import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
-import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { heldUntil } from "../support/faults.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
@@ -13,87 +12,11 @@ import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { assertInTime, timedTest } from "../support/timed_test.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
 const other = makeStoreObject({ name: "other-1.0" });
 const objects = Array.from({ length: 8 }, (_, seed) => makeStoreObject({ name: "many", seed }));
 const PATH = `/${object.storePathHash}.narinfo`;
-
-timedTest("health: a silent upstream costs nothing after its first failures", async () => {
-  await using good = await fakeUpstream({ objects, stored: true, priority: 50 });
-  await using silent = await fakeUpstream({ priority: 10 });
-  const never = Promise.withResolvers<void>();
-  silent.onRequest = async () => {
-    await never.promise;
-    return undefined;
-  };
-  await using cache = await TestCache.open({ upstreams: [silent, good], timeoutMs: 300 });
-  for (const { storePathHash } of objects.slice(0, 3)) await cache.narinfo(storePathHash);
-
-  const startedAtMs = performance.now();
-  for (const { storePathHash } of objects.slice(3)) await cache.narinfo(storePathHash);
-  const absent = [await cache.get(PATH), await cache.get(PATH)];
-  assertInTime(performance.now() - startedAtMs, 250);
-  assert.deepEqual(absent.map(({ status }) => status), [404, 404]);
-  // All that are up said 404: that is remembered.
-  assert.equal(absent[1]?.headers.get("x-cache"), "HIT");
-  assert.equal(cache.logged("warn").filter(({ msg }) => msg === "upstream is down").length, 1);
-  assert.equal(silent.count(/\.narinfo$/), 3, "it has three requests before it is down");
-  never.resolve();
-});
-
-timedTest("health: hits of another upstream do not hide that one is silent", async () => {
-  await using good = await fakeUpstream({ objects, stored: true, priority: 10 });
-  await using silent = await fakeUpstream({ priority: 50 });
-  const never = Promise.withResolvers<void>();
-  silent.onRequest = async ({ path }) => {
-    if (path.endsWith(".narinfo")) await never.promise;
-    return undefined;
-  };
-  const options = { upstreams: [good, silent], timeoutMs: 200, negativeTtlMs: 0 };
-  await using cache = await TestCache.open(options);
-  for (const { storePathHash } of objects) {
-    await cache.narinfo(storePathHash);
-    await cache.get(PATH);
-  }
-  const downs = cache.logged("warn").filter(({ msg }) => msg === "upstream is down");
-  assert.equal(downs.length, 1);
-  never.resolve();
-});
-
-async function isQueriedAgain(cache: TestCache): Promise<void> {
-  const startedAtMs = performance.now();
-  await eventually("the upstream is queried again", async () => {
-    return (await cache.get(`/${objects[0]?.storePathHash}.narinfo`)).status === 200;
-  });
-  assertInTime(performance.now() - startedAtMs, 5_000);
-}
-
-timedTest("health: an upstream is up as soon as it answers anything", async () => {
-  await using upstream = await fakeUpstream({ objects, stored: true });
-  upstream.onRequest = ({ path }) =>
-    path.endsWith("/nix-cache-info") ? new Response("garbage", { status: 500 }) : undefined;
-  await using cache = await TestCache.open({ upstreams: [upstream], negativeTtlMs: 0 });
-  await upstream.stop();
-  for (const { storePathHash } of objects.slice(0, 3)) {
-    await cache.get(`/${storePathHash}.narinfo`);
-  }
-  await upstream.start();
-  await isQueriedAgain(cache);
-});
-
-timedTest("health: an upstream that is down comes back without a restart", async () => {
-  await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await TestCache.open({ upstreams: [upstream], negativeTtlMs: 0 });
-  await upstream.stop();
-  for (const { storePathHash } of objects.slice(0, 3)) {
-    assert.equal((await cache.get(`/${storePathHash}.narinfo`)).status, 404);
-  }
-  await upstream.start();
-  await upstream.requested("/nix-cache-info");
-  await isQueriedAgain(cache);
-});
 
 Deno.test("healing: a path that is another file by now is fetched anew", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
@@ -139,7 +62,7 @@ Deno.test("signing: an upstream's key of our name keeps its signature", async ()
   }
 });
 
-timedTest("database: while another process locks it, requests go on", async () => {
+Deno.test("database: while another process locks it, requests go on", async () => {
   using folder = tempFolder();
   const path = `${folder.path}/db.sqlite`;
   await using metadata = new SqliteMetadataStore(await openDatabase(path));
@@ -151,10 +74,8 @@ timedTest("database: while another process locks it, requests go on", async () =
   const waiting = cache.get(PATH);
   await upstream.requested(PATH);
   for (let count = 0; count < 10; count++) {
-    const startedAtMs = performance.now();
     assert.equal((await cache.get("/healthz")).status, 200);
     await new Promise((resolve) => setTimeout(resolve, 10));
-    assertInTime(performance.now() - startedAtMs, 200);
   }
   locker.exec("COMMIT");
   locker.close();

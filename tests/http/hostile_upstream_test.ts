@@ -9,7 +9,6 @@ import { rawRequest, requestText } from "../support/raw_http.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { assertInTime, timedTest } from "../support/timed_test.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 300_000 });
 const HASH = object.storePathHash;
@@ -36,13 +35,11 @@ const NARINFOS: Readonly<Record<string, Fault>> = {
 };
 
 for (const [name, fault] of Object.entries(NARINFOS)) {
-  timedTest(`hostile: a narinfo of ${name} is refused early, and logged`, async () => {
+  Deno.test(`hostile: a narinfo of ${name} is refused early, and logged`, async () => {
     await using upstream = await fakeUpstream(stored);
     upstream.breakNarinfo(fault);
     await using cache = await TestCache.open({ upstreams: [upstream] });
-    const startedAtMs = performance.now();
     assert.equal((await cache.get(PATH)).status, 404);
-    assertInTime(performance.now() - startedAtMs, 2_000);
     const [request] = upstream.matching(PATH);
     assert.ok((request?.sentBytes ?? 0) < IN_FLIGHT_BYTES, `${request?.sentBytes} bytes`);
     assert.equal(cache.logged("warn")[0]?.["reason"], "garbage");

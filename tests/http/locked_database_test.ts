@@ -5,24 +5,17 @@ import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
-import { LOCKED_MAX_MS } from "../../src/metadata/sqlite/write_queue.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { assertInTime, timedTest } from "../support/timed_test.ts";
 
 const objects = Array.from({ length: 20 }, (_, seed) => makeStoreObject({ name: "many", seed }));
 const [first, second, third] = objects as [StoreObject, StoreObject, StoreObject];
 
-/** Half the wait for a locked database. The answer comes after 500 ms, on a busy machine later. */
-const SOON_MS = LOCKED_MAX_MS / 2;
-/** Half the time until an answer is no longer held up by a locked database. */
-const AT_ONCE_MS = 250;
-
-timedTest("locked database: new paths are served soon, narinfo and NAR", async () => {
+Deno.test("locked database: new paths are served soon, narinfo and NAR", async () => {
   await using scene = await Scene.open();
   scene.lock();
   for (const object of [first, second]) {
@@ -30,9 +23,7 @@ timedTest("locked database: new paths are served soon, narinfo and NAR", async (
   }
   assert.deepEqual(await scene.rows(), []);
   // Again, while the row is in memory.
-  const startedAtMs = performance.now();
   await scene.cache.narinfo(first.storePathHash);
-  assertInTime(performance.now() - startedAtMs, AT_ONCE_MS);
 });
 
 Deno.test("locked database: a served narinfo is written when the lock is free", async () => {
@@ -61,15 +52,13 @@ Deno.test("locked database: a pin of a narinfo in memory alone holds in the end"
   assert.equal((await scene.rows()).length, 1);
 });
 
-timedTest("locked database: hits go on at their pace", async () => {
+Deno.test("locked database: hits go on at their pace", async () => {
   await using scene = await Scene.open();
   await scene.pull(first);
   await scene.cache.downloadsOver();
   scene.lock();
   const waiting = scene.cache.narinfo(second.storePathHash);
-  const startedAtMs = performance.now();
   for (let count = 0; count < 20; count++) await scene.pull(first);
-  assertInTime(performance.now() - startedAtMs, SOON_MS, "all hits");
   await waiting;
 });
 
@@ -84,7 +73,7 @@ Deno.test("locked database: rows in memory are written before the store closes",
   assert.equal(database.prepare("SELECT * FROM narinfo").all().length, 1);
 });
 
-timedTest("full database: new paths are served soon, and written once they fit", async () => {
+Deno.test("full database: new paths are served soon, and written once they fit", async () => {
   await using scene = await Scene.open();
   scene.fill();
   for (const object of objects) {
@@ -99,19 +88,17 @@ timedTest("full database: new paths are served soon, and written once they fit",
   assert.deepEqual(said, ["warn", "info"]);
 });
 
-timedTest("unreadable database: upstreams answer for it, and the log says it once", async () => {
+Deno.test("unreadable database: upstreams answer for it, and the log says it once", async () => {
   await using scene = await Scene.open(unreadable);
   for (const object of objects) {
-    const startedAtMs = performance.now();
     const narinfo = await scene.cache.get(`/${object.storePathHash}.narinfo`);
     assert.equal(narinfo.status, 200);
-    assertInTime(performance.now() - startedAtMs, SOON_MS);
   }
   assert.equal((await scene.cache.get(`/${"0".repeat(32)}.narinfo`)).status, 404);
   assert.equal(scene.cache.logged("error").length, 1);
 });
 
-timedTest("unreadable and locked database: the NAR comes all the same", async () => {
+Deno.test("unreadable and locked database: the NAR comes all the same", async () => {
   await using scene = await Scene.open(unreadable);
   scene.lock();
   assert.deepEqual(await scene.pull(third), (await scene.upstream.narFileOf(third)).bytes);
@@ -187,15 +174,10 @@ class Scene implements AsyncDisposable {
     this.#isLocked = false;
   }
 
-  /** Asks for narinfo and NAR, each of which must come soon. */
+  /** Asks for narinfo and NAR. */
   async pull({ storePathHash }: StoreObject): Promise<Bytes> {
-    let startedAtMs = performance.now();
     const path = await this.cache.narPath(storePathHash);
-    assertInTime(performance.now() - startedAtMs, SOON_MS, "the narinfo");
-    startedAtMs = performance.now();
-    const bytes = await (await this.cache.get(path)).bytes();
-    assertInTime(performance.now() - startedAtMs, SOON_MS, "the NAR");
-    return bytes;
+    return await (await this.cache.get(path)).bytes();
   }
 
   /** The rows as another process reads them. */

@@ -1,32 +1,12 @@
 import assert from "node:assert/strict";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
-import { type Fault, heldUntil, status } from "../support/faults.ts";
+import { type Fault, status } from "../support/faults.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { assertInTime, timedTest } from "../support/timed_test.ts";
 import type { Answer } from "../support/wire_answer.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 5_000 });
 const NAR = /^\/nar\//;
-const TIMEOUT_MS = 600;
-/** The most by which a test may exceed the limit that it sets, on a busy machine. */
-const SLACK_MS = 500;
-
-timedTest("NAR's size: two upstreams that say nothing cost one timeout each", async () => {
-  await using one = await attic();
-  await using other = await attic();
-  const upstreams = [one, other];
-  await using cache = await TestCache.open({ upstreams, timeoutMs: TIMEOUT_MS });
-  const path = await cache.narPath(object.storePathHash);
-  const never = Promise.withResolvers<void>();
-  for (const upstream of upstreams) upstream.breakNar(heldUntil(never.promise));
-  const startedAtMs = performance.now();
-  assert.equal((await cache.head(path)).status, 404);
-  const tookMs = performance.now() - startedAtMs;
-  assertInTime(tookMs, 2 * TIMEOUT_MS + SLACK_MS);
-  never.resolve();
-  assert.deepEqual(upstreams.map((upstream) => upstream.count(NAR, "GET")), [0, 0]);
-});
 
 const REFUSALS: readonly (readonly [what: string, fault: Fault])[] = [
   ["405", status(405)],

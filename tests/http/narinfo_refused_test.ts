@@ -6,7 +6,6 @@ import { badSignature, garbage, rewritten, unsigned } from "../support/narinfo_f
 import { scrape } from "../support/scrape.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { assertInTime, timedTest } from "../support/timed_test.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
 const other = makeStoreObject({ name: "other-1.0" });
@@ -74,29 +73,6 @@ Deno.test("narinfo: unsigned ones, where allowed, never get our signature", asyn
   await using cache = await TestCache.open({ upstreams: [upstream], requireSignature: false });
   for (const _ of ["miss", "hit"]) {
     assert.deepEqual(parseNarinfo(await cache.narinfo(object.storePathHash)).signatures, []);
-  }
-});
-
-timedTest("narinfo: a 404 of every upstream is remembered, for the given time only", async () => {
-  await using upstream = await fakeUpstream({ stored: true });
-  const negativeTtlMs = 200;
-  await using cache = await TestCache.open({ upstreams: [upstream], negativeTtlMs });
-
-  const startedAtMs = performance.now();
-  const sources = [];
-  for (const _ of ["asked", "remembered"]) {
-    const response = await cache.get(PATH);
-    assert.equal(response.status, 404);
-    sources.push(response.headers.get("x-cache"));
-  }
-  assertInTime(performance.now() - startedAtMs, negativeTtlMs, "both");
-  assert.deepEqual(sources, ["MISS", "HIT"]);
-  assert.equal(upstream.count(PATH), 1);
-
-  upstream.add(object);
-  while ((await cache.get(PATH)).status !== 200) {
-    assertInTime(performance.now() - startedAtMs, 5_000, "the end of the memory");
-    await new Promise((resolve) => setTimeout(resolve, 5));
   }
 });
 

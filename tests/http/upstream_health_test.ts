@@ -5,40 +5,11 @@ import { status } from "../support/faults.ts";
 import { readStats } from "../support/stats_of.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { assertInTime, timedTest, TooSlow } from "../support/timed_test.ts";
 
 const object = makeStoreObject({ name: "thing-1.0" });
 const others = Array.from({ length: 5 }, (_, seed) => makeStoreObject({ name: "other", seed }));
 const PATH = `/${object.storePathHash}.narinfo`;
 const stored = { objects: [object, ...others], stored: true } as const;
-
-timedTest("health: with every upstream off the first request is 404 within a second", async () => {
-  await using one = await fakeUpstream(stored);
-  await using other = await fakeUpstream(stored);
-  await one.stop();
-  await other.stop();
-  // The timeouts that are the default.
-  await using cache = await TestCache.open({ upstreams: [one, other], timeoutMs: 3_000 });
-  for (const path of [PATH, `/${others[0]?.storePathHash}.narinfo`, "/nix-cache-info"]) {
-    const startedAtMs = performance.now();
-    assert.equal((await cache.get(path)).status, path === "/nix-cache-info" ? 200 : 404);
-    assertInTime(performance.now() - startedAtMs, 1_000, path);
-  }
-});
-
-timedTest("health: an upstream silent from the start is known before a client asks", async () => {
-  await using silent = await fakeUpstream(stored);
-  silent.onRequest = () => new Promise<undefined>(() => {});
-  await using cache = await TestCache.open({ upstreams: [silent], timeoutMs: 200 });
-  cache.probeUpstreams();
-  await eventually("it is down", () => isLogged(cache, "upstream is down"));
-  const startedAtMs = performance.now();
-  for (const { storePathHash } of others) {
-    assert.equal((await cache.get(`/${storePathHash}.narinfo`)).status, 404);
-  }
-  assertInTime(performance.now() - startedAtMs, 100);
-  assert.equal(silent.count(/narinfo$/), 0);
-});
 
 Deno.test("health: an upstream that is off at the start is a warning that names it", async () => {
   await using off = await fakeUpstream(stored);
@@ -146,29 +117,6 @@ Deno.test("health: an upstream whose NARs are all errors does not read as well",
   await (await cache.get(paths[2] ?? "")).bytes();
   await cache.downloadsOver();
   assert.equal((await verdict()).text, "All is well");
-});
-
-timedTest("health: an upstream silent with NARs alone is down, and comes back", async () => {
-  await using upstream = await fakeUpstream(stored);
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 200 });
-  const paths = [];
-  for (const { storePathHash } of others) paths.push(await cache.narPath(storePathHash));
-  upstream.onRequest = () => new Promise<undefined>(() => {});
-  for (const path of paths.slice(0, 3)) assert.equal((await cache.get(path)).status, 404);
-
-  const startedAtMs = performance.now();
-  for (const path of paths) assert.equal((await cache.get(path)).status, 404);
-  assertInTime(performance.now() - startedAtMs, 150);
-
-  upstream.onRequest = undefined;
-  await eventually("it is up", () => isLogged(cache, "upstream is up again"));
-  for (const path of paths) {
-    const answer = await cache.get(path);
-    await answer.body?.cancel();
-    // The timeout is short: an answer may come too late.
-    if (answer.status === 404) throw new TooSlow("the NAR is still 404");
-    assert.equal(answer.status, 200);
-  }
 });
 
 Deno.test("health: an upstream that is up again gets requests for absent paths", async () => {

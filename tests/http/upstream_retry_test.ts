@@ -6,7 +6,6 @@ import { GoawayServer } from "../support/goaway_server.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
-import { assertInTime, timedTest } from "../support/timed_test.ts";
 import { programsMissing, testUnless } from "../support/program.ts";
 import { OwnCertificate } from "../support/tls_front.ts";
 
@@ -60,25 +59,6 @@ for (const [name, fault] of Object.entries(PASSING)) {
     assert.equal((await cache.get(PATH)).status, 200);
   });
 }
-
-timedTest("retry: a Retry-After of two minutes is a 404 at once", async () => {
-  await using upstream = await fakeUpstream(stored);
-  upstream.breakNarinfo(status(429, { "retry-after": "120" }));
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const startedAtMs = performance.now();
-  assert.equal((await cache.get(PATH)).status, 404);
-  assertInTime(performance.now() - startedAtMs, 500);
-  assert.equal(upstream.count(PATH), 1);
-});
-
-Deno.test("retry: a Retry-After of a second is kept to", async () => {
-  await using upstream = await fakeUpstream(stored);
-  upstream.breakNarinfo(firstTimes(1, status(503, { "retry-after": "1" })));
-  await using cache = await TestCache.open({ upstreams: [upstream] });
-  const startedAtMs = performance.now();
-  assert.equal((await cache.get(PATH)).status, 200);
-  assert.ok(performance.now() - startedAtMs >= 1_000);
-});
 
 Deno.test("retry: a narinfo that breaks off is requested again", async () => {
   await using upstream = await fakeUpstream(stored);

@@ -2,7 +2,6 @@ import { EitherSignal } from "../../src/base/either_signal.ts";
 import type { HttpClient, Net } from "../../src/runtime/net.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { asOwner, type Owner } from "./virtual_clock.ts";
-import type { SeededDice } from "./seeded_dice.ts";
 
 /** A request as a host gets it. */
 export interface PlayedRequest {
@@ -18,7 +17,7 @@ export interface PlayedAnswer {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | ReadableStream<Uint8Array>;
-  /** Time until the head leaves. */
+  /** Time until the head leaves; `Infinity`: it never does, and the connection stays. */
   readonly delayMs?: number;
   /** Bytes a second; default: the whole body at once. */
   readonly rate?: number;
@@ -26,6 +25,8 @@ export interface PlayedAnswer {
   readonly cutAt?: number;
   /** The body stops behind so many bytes, and the connection stays. */
   readonly stallAt?: number;
+  /** The body ends behind so many bytes, as if it were whole. */
+  readonly endAt?: number;
 }
 
 /** Somebody who takes requests. "refused": nobody listens; "silent": packets are lost. */
@@ -43,13 +44,14 @@ const PIECE_MS = 20;
 /** The network between all processes of a world. */
 export class PlayedNetwork {
   readonly hosts = new Map<string, PlayedHost>();
-  readonly #dice: SeededDice;
+  readonly #delayMs: () => number;
   readonly #cut = new Set<string>();
   readonly #open = new Set<string>();
   #count = 0;
 
-  constructor(dice: SeededDice) {
-    this.#dice = dice;
+  /** `delayMs`: the time of each request on its way. */
+  constructor(delayMs: () => number) {
+    this.#delayMs = delayMs;
   }
 
   /** Exchanges that are not over. */
@@ -103,7 +105,7 @@ export class PlayedNetwork {
     this.#open.add(exchange);
     const over = () => void this.#open.delete(exchange);
     try {
-      await pauseOrThrow(this.#dice.between(0.2, 20), signal);
+      await pauseOrThrow(this.#delayMs(), signal);
       const host = this.#reach(from, url.hostname);
       if (host === undefined) throw new TypeError("error sending request: connection refused");
       if (host === "silent") return await never(signal);
@@ -112,6 +114,7 @@ export class PlayedNetwork {
       answering.then(({ body }) => signal.aborted && leave(body), () => undefined);
       const answer = await orAborted(answering, signal);
       try {
+        if (answer.delayMs === Infinity) await never(signal);
         await pauseOrThrow(answer.delayMs ?? 0, signal);
         if (this.#reach(from, url.hostname) === "silent") await never(signal);
       } catch (error) {
@@ -156,12 +159,18 @@ interface BodyParts {
 /** The bytes in pieces, at the sender's rate, until a cut or a stall. */
 function bodyOf(
   body: Uint8Array | ReadableStream<Uint8Array>,
-  { rate = Infinity, cutAt = Infinity, stallAt = Infinity }: PlayedAnswer,
+  { rate = Infinity, cutAt = Infinity, stallAt = Infinity, endAt = Infinity }: PlayedAnswer,
   { signal, over }: BodyParts,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   const reader = (body instanceof ReadableStream ? body : ReadableStream.from([body])).getReader();
   let sent = 0;
   let rest = new Uint8Array(0);
+  const end = (controller: ReadableByteStreamController) => {
+    over();
+    reader.cancel().catch(() => undefined);
+    controller.close();
+    controller.byobRequest?.respond(0);
+  };
   return new ReadableStream({
     type: "bytes",
     start(controller) {
@@ -178,15 +187,11 @@ function bodyOf(
         signal.throwIfAborted();
         if (rest.length === 0) {
           const { value, done } = await orAborted(reader.read(), signal);
-          if (done) {
-            over();
-            controller.close();
-            controller.byobRequest?.respond(0);
-            return;
-          }
+          if (done) return end(controller);
           rest = new Uint8Array(value);
         }
-        const room = Math.min(cutAt, stallAt) - sent;
+        if (sent >= endAt) return end(controller);
+        const room = Math.min(cutAt, stallAt, endAt) - sent;
         if (room <= 0 && cutAt <= stallAt) throw new TypeError("error reading a body: reset");
         if (room <= 0) return await never(signal);
         const bytes = Math.min(PIECE_BYTES, room, rest.length, Math.ceil(rate * PIECE_MS / 1_000));

@@ -107,8 +107,11 @@ export class VirtualClock extends Clock {
     return this.#heap.filter(({ due, owner }) => due !== undefined && !owner?.isDead).length;
   }
 
-  /** Runs the world until `work` is settled. Throws where nothing goes on any more. */
-  async play<Value>(work: Promise<Value>): Promise<Value> {
+  /**
+   * Runs the world until `work` is settled. Throws where nothing goes on any more, and behind
+   * `endMs`.
+   */
+  async play<Value>(work: Promise<Value>, endMs = Infinity): Promise<Value> {
     let isOver = false;
     const over = () => void (isOver = true);
     work.then(over, over);
@@ -123,6 +126,7 @@ export class VirtualClock extends Clock {
         continue;
       }
       this.#nowMs = Math.max(this.#nowMs, timer.atMs);
+      if (this.#nowMs > endMs) throw new Error(`The world goes on at ${endMs} ms`);
       this.jumps++;
       const { due } = timer;
       if (timer.everyMs === undefined) timer.due = undefined;

@@ -131,7 +131,7 @@ class World {
     const { dice, objects } = parts;
     this.#options = options;
     this.#parts = parts;
-    this.#network = new PlayedNetwork(dice);
+    this.#network = new PlayedNetwork(() => dice.between(0.2, 20));
     this.#locks = options.members > 1 ? new PlayedLocks() : undefined;
     this.#names = Array.from({ length: options.members }, (_, at) => `m${at}`);
     this.#upstreams = Array.from({ length: options.upstreams }, (_, at) => {

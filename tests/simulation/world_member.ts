@@ -42,9 +42,13 @@ export interface SharedWorld {
   /** `undefined`: there is one member, without locks. */
   readonly locks: PlayedLocks | undefined;
   readonly limitBytes: number;
-  readonly upstreams: readonly { readonly url: string }[];
+  readonly upstreams: readonly Pick<HttpUpstreamSettings, "url" | "priority">[];
+  /** Default: those of `TIMEOUTS`. */
+  readonly timeouts?: Partial<typeof TIMEOUTS>;
   readonly trustedKeys: readonly PublicKey[];
   readonly prefetches: boolean;
+  /** Default: a minute. */
+  readonly negativeTtlMs?: number;
   /** Tells the other members of a change of rows. */
   changed(by: WorldMember): void;
   note(who: string, what: string): void;
@@ -163,9 +167,11 @@ export class WorldMember implements PlayedHost {
     const settling = { metadata, nars, spool, member: this.id, log };
     await recover(settling);
     this.#listeners.add(() => metadata.forgetChanged("all"));
-    const settings: readonly HttpUpstreamSettings[] = upstreams.map(({ url }) => ({
-      url,
+    const settings: readonly HttpUpstreamSettings[] = upstreams.map((upstream) => ({
+      url: upstream.url,
+      ...upstream.priority !== undefined && { priority: upstream.priority },
       ...TIMEOUTS,
+      ...world.timeouts,
       userAgent: "larder/simulation",
     }));
     const leases = locks && new MemberLeases({
@@ -203,7 +209,7 @@ export class WorldMember implements PlayedHost {
         tracer: undefined,
       },
       fetching: {
-        negativeTtlMs: 60_000,
+        negativeTtlMs: world.negativeTtlMs ?? 60_000,
         narinfoRefreshMs: 24 * 3_600_000,
         verifyThreads: 1,
         prefetch: world.prefetches ? { narBytesMax: 100_000 } : undefined,

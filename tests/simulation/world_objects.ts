@@ -25,11 +25,16 @@ export async function drawObjects(
     const size = Math.ceil(bytesMax * dice.fraction() ** 3) + 100;
     const seed = dice.below(1_000_000);
     const object = makeStoreObject({ name: `thing-${at}`, size, references, seed });
-    const files = new Map<Compression, NarFile>();
-    for (const compression of PLAYED_COMPRESSIONS) {
-      files.set(compression, await narFileOf(object.nar, { compression, stored: true }));
-    }
-    all.push({ object, files });
+    all.push(await narFilesOf(object));
   }
   return all;
+}
+
+/** An object and its files. */
+export async function narFilesOf(object: StoreObject): Promise<WorldObject> {
+  const files = new Map<Compression, NarFile>();
+  for (const compression of PLAYED_COMPRESSIONS) {
+    files.set(compression, await narFileOf(object.nar, { compression, stored: true }));
+  }
+  return { object, files };
 }

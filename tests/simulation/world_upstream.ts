@@ -34,6 +34,10 @@ export class WorldUpstream implements PlayedHost {
   readonly #dice: SeededDice;
   readonly #counts = new Map<string, number>();
   #fault: UpstreamFault | undefined;
+  /** What its answers become before they leave; default: nothing else. */
+  alters: (answer: PlayedAnswer, request: PlayedRequest) => PlayedAnswer = (answer) => answer;
+  readonly requests: { readonly method: string; readonly path: string; readonly atMs: number }[] =
+    [];
   /** When its behaviour or its objects changed last. */
   changedAtMs = 0;
 
@@ -82,7 +86,13 @@ export class WorldUpstream implements PlayedHost {
     return file;
   }
 
-  async handle({ method, url, headers }: PlayedRequest): Promise<PlayedAnswer> {
+  async handle(request: PlayedRequest): Promise<PlayedAnswer> {
+    const { method, url } = request;
+    this.requests.push({ method, path: url.pathname, atMs: clock.nowMs() });
+    return this.alters(this.#answer(request), request);
+  }
+
+  #answer({ method, url, headers }: PlayedRequest): PlayedAnswer {
     const path = url.pathname;
     if (method === "GET") this.#counts.set(path, (this.#counts.get(path) ?? 0) + 1);
     const delayMs = this.#fault === "slow" ? this.#dice.between(1_000, 12_000) : 0;

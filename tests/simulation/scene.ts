@@ -1,0 +1,283 @@
+import assert from "node:assert/strict";
+import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import { clock, playRuntime } from "../../src/runtime/current.ts";
+import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { MemoryFiles } from "./memory_files.ts";
+import { type PlayedAnswer, PlayedNetwork, type PlayedRequest } from "./played_net.ts";
+import { SeededDice } from "./seeded_dice.ts";
+import { asOwner, VirtualClock } from "./virtual_clock.ts";
+import { NARS, type SharedWorld, STORAGE, TEMP, WorldMember } from "./world_member.ts";
+import { narFilesOf, type WorldObject } from "./world_objects.ts";
+import { WorldUpstream } from "./world_upstream.ts";
+
+/** Changes an honest answer of an upstream before it leaves. */
+export type Alteration = (answer: PlayedAnswer, request: PlayedRequest) => PlayedAnswer;
+
+/** How an upstream behaves. */
+export interface Behaviour {
+  /** "refused": nobody listens; "silent": packets are lost. Default: neither. */
+  readonly state?: "refused" | "silent";
+  /** Of its NARs. Default: none. */
+  readonly nar?: Alteration;
+  /** Of its narinfos. Default: none. */
+  readonly narinfo?: Alteration;
+  /** Of everything else. Default: none. */
+  readonly document?: Alteration;
+}
+
+export interface SceneUpstream extends Behaviour {
+  /** Default: all of the scene. */
+  readonly objects?: readonly StoreObject[];
+  /** Default: by place. */
+  readonly priority?: number;
+}
+
+export interface SceneOptions {
+  readonly upstreams: readonly SceneUpstream[];
+  /** Default: one of 1 MB. */
+  readonly objects?: readonly StoreObject[];
+  readonly limitBytes?: number;
+  readonly prefetches?: boolean;
+  readonly timeouts?: SharedWorld["timeouts"];
+  readonly negativeTtlMs?: number;
+}
+
+/** A response as its client saw it; times count from the request, in virtual milliseconds. */
+export interface Seen {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly bytes: Uint8Array;
+  /** False where the connection broke within the body. */
+  readonly isWhole: boolean;
+  readonly headMs: number;
+  readonly endMs: number;
+}
+
+export interface LogLine {
+  readonly level: string;
+  readonly msg: string;
+  readonly [fact: string]: unknown;
+}
+
+/** A scene that is not over then never is: something waits for what virtual time cannot bring. */
+const SCENE_MAX_MS = 3_600_000;
+
+/** The object of scenes that name none. */
+export const OBJECT: StoreObject = makeStoreObject({ name: "big-1.0", size: 1_000_000 });
+
+/**
+ * Registers a scene on virtual time: one larder, its upstreams and clients. Requests take no time
+ * on their way. So whatever takes time is a wait of larder's or of an upstream's, and is exact.
+ */
+export function sceneTest(
+  name: string,
+  options: SceneOptions,
+  play: (scene: Scene) => Promise<void>,
+): void {
+  Deno.test(name, () => playScene(options, play));
+}
+
+/** As `sceneTest`, within a test. */
+export async function playScene<Result>(
+  options: SceneOptions,
+  play: (scene: Scene) => Promise<Result>,
+): Promise<Result> {
+  const played = new VirtualClock();
+  const dice = new SeededDice(1);
+  const files = new MemoryFiles({ capacityBytes: 1e12 });
+  using _runtime = playRuntime({ clock: played, dice, files });
+  for (const folder of [STORAGE, NARS, TEMP]) files.mkdirSync(folder, { recursive: true });
+  const { objects = [OBJECT] } = options;
+  const all = await Promise.all(objects.map(narFilesOf));
+  const database = await openDatabase(":memory:");
+  const rows = new SqliteMetadataStore(database, () => clock.wallMs());
+  const scene = new Scene(options, { files, dice, objects: all, rows });
+  // Whatever ran before may have left its owner, whose timers are dead.
+  return await asOwner(undefined, () => played.play(scene.run(play), SCENE_MAX_MS));
+}
+
+interface SceneParts {
+  readonly files: MemoryFiles;
+  readonly dice: SeededDice;
+  readonly objects: readonly WorldObject[];
+  readonly rows: SqliteMetadataStore;
+}
+
+const MEMBER = "larder";
+
+export class Scene {
+  readonly upstreams: readonly WorldUpstream[];
+  readonly log: LogLine[] = [];
+  readonly #network = new PlayedNetwork(() => 0);
+  readonly #member: WorldMember;
+
+  constructor(options: SceneOptions, { files, dice, objects, rows }: SceneParts) {
+    this.upstreams = options.upstreams.map((given, at) => {
+      const own = objects.filter(({ object }) => given.objects?.includes(object) ?? true);
+      const upstream = new WorldUpstream(`u${at}`, own, { compression: "none", dice });
+      this.#network.hosts.set(upstream.name, upstream);
+      return upstream;
+    });
+    for (const [at, behaviour] of options.upstreams.entries()) this.behave(at, behaviour);
+    this.#member = new WorldMember(MEMBER, {
+      network: this.#network,
+      files,
+      database: rows,
+      locks: undefined,
+      limitBytes: options.limitBytes ?? Infinity,
+      upstreams: this.upstreams.map(({ url }, at) => (
+        { url, priority: options.upstreams[at]?.priority ?? at + 1 }
+      )),
+      trustedKeys: this.upstreams.map(({ publicKey }) => publicKey),
+      prefetches: options.prefetches ?? false,
+      ...options.timeouts && { timeouts: options.timeouts },
+      ...options.negativeTtlMs !== undefined && { negativeTtlMs: options.negativeTtlMs },
+      changed() {},
+      note: (_who, line) => void this.log.push(JSON.parse(line)),
+    });
+  }
+
+  /** Changes how the upstream at a place behaves from now on. */
+  behave(at: number, { state, nar, narinfo, document }: Behaviour = {}): void {
+    const upstream = this.upstreams[at];
+    if (upstream === undefined) throw new Error(`Cannot find upstream ${at}`);
+    upstream.fault = state;
+    upstream.alters = (honest, request) => {
+      const { pathname } = request.url;
+      const answer = { ...honest, rate: Infinity };
+      const alters = pathname.startsWith("/nar/")
+        ? nar
+        : pathname.endsWith(".narinfo")
+        ? narinfo
+        : document;
+      return alters?.(answer, request) ?? answer;
+    };
+  }
+
+  async run<Result>(play: (scene: Scene) => Promise<Result>): Promise<Result> {
+    await this.#member.start();
+    const result = await play(this);
+    await this.#member.stop();
+    assert.deepEqual(this.#network.open, [], "an exchange is left");
+    return result;
+  }
+
+  get nowMs(): number {
+    return clock.nowMs();
+  }
+
+  /** Requests a path, and reads what comes to its end. `signal`: the client leaves. */
+  async request(
+    method: "GET" | "HEAD",
+    path: string,
+    headers: HeadersInit = {},
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<Seen> {
+    const startedAtMs = clock.nowMs();
+    const url = new URL(`http://${MEMBER}${path}`);
+    const response = await this.#network.send("client", {
+      ...{ method, url, signal },
+      headers: new Headers(headers),
+    });
+    const headMs = clock.nowMs() - startedAtMs;
+    const pieces: Uint8Array<ArrayBuffer>[] = [];
+    let isWhole = true;
+    try {
+      for await (const piece of response.body ?? []) pieces.push(piece);
+    } catch {
+      isWhole = false;
+    }
+    const { status } = response;
+    const bytes = new Uint8Array(await new Blob(pieces).arrayBuffer());
+    const endMs = clock.nowMs() - startedAtMs;
+    return { ...{ status, bytes, isWhole, headMs, endMs }, headers: response.headers };
+  }
+
+  get(path: string, headers?: HeadersInit): Promise<Seen> {
+    return this.request("GET", path, headers);
+  }
+
+  narinfo({ storePathHash }: StoreObject = OBJECT): Promise<Seen> {
+    return this.get(`/${storePathHash}.narinfo`);
+  }
+
+  /** larder's path of a NAR, by its narinfo. */
+  async narPath(object: StoreObject = OBJECT): Promise<string> {
+    const { status, bytes } = await this.narinfo(object);
+    assert.equal(status, 200, "the narinfo is served");
+    return `/${/^URL: (.*)$/m.exec(new TextDecoder().decode(bytes))?.[1]}`;
+  }
+
+  /** The NAR by its narinfo, whose request does not count. */
+  async nar(object: StoreObject = OBJECT): Promise<Seen> {
+    return await this.get(await this.narPath(object));
+  }
+
+  /** Requests that each upstream got for paths like this. */
+  counts(path: RegExp): readonly number[] {
+    return this.upstreams.map((upstream) => this.requestsOf(upstream, path).length);
+  }
+
+  requestsOf({ requests }: WorldUpstream, path: RegExp): WorldUpstream["requests"] {
+    return requests.filter((request) => path.test(request.path));
+  }
+
+  logged(msg: string): readonly LogLine[] {
+    return this.log.filter((line) => line.msg === msg);
+  }
+
+  pause(ms: number): Promise<void> {
+    return clock.pause(ms);
+  }
+}
+
+/** No answer ever, over a connection that stands. */
+export const never: Alteration = (answer) => ({ ...answer, delayMs: Infinity });
+
+export const after = (delayMs: number): Alteration => (answer) => ({ ...answer, delayMs });
+
+export const status = (code: number, headers: Record<string, string> = {}): Alteration => () => (
+  { status: code, headers }
+);
+
+/** The connection breaks before the head of an answer. */
+export const reset: Alteration = () => {
+  throw new TypeError("error sending request: connection reset");
+};
+
+/** The connection breaks at this byte of the file. */
+export const cutAt = (at: number): Alteration => (answer, { headers }) => (
+  { ...answer, cutAt: at - startOf(headers) }
+);
+
+/** The body stops at this byte of the file. */
+export const stallAt = (at: number): Alteration => (answer, { headers }) => (
+  { ...answer, stallAt: at - startOf(headers) }
+);
+
+/** Without a length, the body ends at this byte of the file as if it were whole. */
+export const endAt = (at: number): Alteration => ({ headers = {}, ...answer }, request) => {
+  const { "content-length": _, ...others } = headers;
+  return { ...answer, headers: others, endAt: at - startOf(request.headers) };
+};
+
+/** Another body in place of the answer's. */
+export const text = (content: string, code = 200): Alteration => () => {
+  const body = new TextEncoder().encode(content);
+  return { status: code, headers: { "content-length": String(body.length) }, body };
+};
+
+/** One alteration for each request, in order, and then the last one. */
+export function inTurn(first: Alteration, ...others: readonly Alteration[]): Alteration {
+  const left = [first, ...others];
+  return (answer, request) => {
+    const [next = first] = left.length > 1 ? left.splice(0, 1) : left;
+    return next(answer, request);
+  };
+}
+
+/** The first byte that a request asks for. */
+export function startOf(headers: Headers): number {
+  return Number(/^bytes=(\d+)-$/.exec(headers.get("range") ?? "")?.[1] ?? 0);
+}
