@@ -1,9 +1,23 @@
 import { clock } from "../runtime/current.ts";
 import { Notifier } from "./notifier.ts";
 
+/** A share that waits has another one given up so often. */
+const GIVE_UP_EVERY_MS = 1_000;
+
+/** Nobody gives up a share that grows for less time: an honest one is done by then. */
+const GROWN_MS_MIN = 5_000;
+
+/** A share that is not complete yet. */
+interface Growing {
+  readonly sinceMs: number;
+  giveUp(): void;
+}
+
 /** A memory limit in bytes that many shares draw on. */
 export class MemoryAllowance {
   #leftBytes: number;
+  /** The one that grows longest first. */
+  readonly #growing = new Set<Growing>();
   readonly #givenBack = new Notifier();
 
   constructor(bytesMax: number) {
@@ -40,14 +54,31 @@ export class MemoryAllowance {
       hold,
       takeWithin: async (bytes, limitMs) => {
         const untilMs = clock.nowMs() + limitMs;
-        for (;;) {
+        for (let giveUpAtMs = clock.nowMs() + GIVE_UP_EVERY_MS;;) {
           if (take(bytes)) return true;
-          const leftMs = untilMs - clock.nowMs();
-          if (leftMs <= 0) return false;
-          await this.#givenBack.notified(leftMs);
+          const nowMs = clock.nowMs();
+          if (nowMs >= untilMs) return false;
+          if (nowMs >= giveUpAtMs) {
+            giveUpAtMs = nowMs + GIVE_UP_EVERY_MS;
+            this.#giveUpOldest(nowMs);
+            continue;
+          }
+          await this.#givenBack.notified(Math.min(untilMs, giveUpAtMs) - nowMs);
         }
       },
+      growing: (giveUp) => {
+        const growing = { sinceMs: clock.nowMs(), giveUp };
+        this.#growing.add(growing);
+        return { [Symbol.dispose]: () => void this.#growing.delete(growing) };
+      },
     };
+  }
+
+  #giveUpOldest(nowMs: number): void {
+    const [oldest] = this.#growing;
+    if (oldest === undefined || nowMs - oldest.sinceMs < GROWN_MS_MIN) return;
+    this.#growing.delete(oldest);
+    oldest.giveUp();
   }
 }
 
@@ -58,4 +89,9 @@ export interface MemoryShare extends Disposable {
   takeWithin(bytes: number, limitMs: number): Promise<boolean>;
   /** Keeps the bytes beyond the share's own scope, for their next owner. */
   hold(): Disposable;
+  /**
+   * Says that its bytes come from a client, who may stop. Where others wait for memory, `giveUp` is
+   * called for the share that grows longest.
+   */
+  growing(giveUp: () => void): Disposable;
 }

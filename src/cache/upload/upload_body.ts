@@ -10,6 +10,8 @@ export interface UploadBody {
   readonly stream: ReadableStream<Bytes> | null;
   /** Length of the whole body; `undefined` if the client does not announce it. */
   readonly length: number | undefined;
+  /** Fails the running read, if there is one: others need the memory of this body. */
+  giveUp?(): void;
 }
 
 /** How long an upload waits for the memory of others. */
@@ -58,6 +60,7 @@ export async function collectBody(
   using held = new DisposableStack();
   const share = held.use(allowance.share());
   const blocks = new ByteBlocks();
+  using _growing = share.growing(() => body.giveUp?.());
   for await (const piece of piecesOf(body)) {
     if (blocks.byteLength + piece.length > bytesMax) throw tooLarge();
     await takeMemory(share, blocks.growthFor(piece.length));

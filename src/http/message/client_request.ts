@@ -24,6 +24,8 @@ export interface ClientRequest {
   readonly savesMemory?: boolean;
   /** Says that the answer waits on purpose: the connection may make room for others. */
   heldBack?(): void;
+  /** Refuses the client where the app waits for its body: others need the memory. */
+  giveUpBody?(): void;
   /** Aborts when the client leaves before it has the whole answer. */
   readonly signal: AbortSignal;
   /**

@@ -53,6 +53,8 @@ export class Connection {
   #hasRequested = false;
   #reader: BodyReader | undefined;
   #writeEnd: Promise<void> | undefined;
+  /** Resolves when a stopped client has been told so. */
+  #refusing: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(socket: Socket, deps: ConnectionDeps) {
@@ -96,11 +98,19 @@ export class Connection {
 
   /** Refuses an incomplete request: answers with a status, and ends the connection. */
   refuse(status: number, reason: string): void {
-    this.#requestReader.stop();
     const said = this.#sendRefusal(status, reason);
+    this.#refusing = said.catch(() => undefined);
+    this.#requestReader.stop();
     // No answer of the app may follow.
     this.#answerWriter.end();
     said.then(() => this.#endAnswers()).catch(() => this.close());
+  }
+
+  #giveUpBody(): void {
+    if (this.activity.phase !== "body") return;
+    const reason = "slow upload while memory is short";
+    this.#deps.refused(reason);
+    this.refuse(408, reason);
   }
 
   /** Memory of the running write, of the bytes behind it, and of those that its body holds. */
@@ -135,7 +145,10 @@ export class Connection {
     const { activity } = this;
     const { remoteAddr } = this.#socket;
     const { running, proxies } = this.#deps;
-    const received = new ReceivedRequest(head, body, { remoteAddr, running, proxies, activity });
+    const received = new ReceivedRequest(head, body, {
+      ...{ remoteAddr, running, proxies, activity },
+      giveUpBody: () => this.#giveUpBody(),
+    });
     this.#request = received;
     const answer = await this.#deps.handle(received, received);
     const keepsAlive = head.keepsAlive && this.#deps.stage() === "serving" &&
@@ -187,6 +200,7 @@ export class Connection {
   async #failed(error: unknown): Promise<void> {
     if (this.#requestReader.isStopped) {
       this.#request?.end("left");
+      await this.#refusing;
       return await this.#linger();
     }
     this.#request?.end(error instanceof ClientLeft ? "left" : "broken");

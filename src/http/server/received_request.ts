@@ -21,6 +21,8 @@ export interface ConnectionFacts {
   readonly running: Pick<RunningWrites, "holdMuch">;
   readonly proxies: Proxies | undefined;
   readonly activity: Pick<Activity, "enter">;
+  /** Refuses the client that the server waits for. */
+  readonly giveUpBody: () => void;
 }
 
 /** A request for the app, and the delivery of its answer. */
@@ -80,6 +82,10 @@ export class ReceivedRequest implements ClientRequest, Delivery {
 
   heldBack(): void {
     this.#connection.activity.enter("held");
+  }
+
+  giveUpBody(): void {
+    this.#connection.giveUpBody();
   }
 
   /** True while bytes of the body may come. */

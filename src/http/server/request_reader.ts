@@ -39,6 +39,7 @@ export class RequestReader {
   /** Number of empty lines before the arriving head. */
   #emptyLines = 0;
   #isStopped = false;
+  #failRead: ((reason: Failure) => void) | undefined;
 
   constructor(socket: Socket, activity: Activity) {
     this.#socket = socket;
@@ -54,9 +55,10 @@ export class RequestReader {
     return this.#isStopped;
   }
 
-  /** Fails every running and further read. */
+  /** Fails every running read of a body at once, and all further reads. */
   stop(): void {
     this.#isStopped = true;
+    this.#failRead?.(stalled());
   }
 
   /** Call it when the app has its bytes. */
@@ -105,8 +107,8 @@ export class RequestReader {
     if (this.#reading === undefined) {
       const bytes = new Uint8Array(Math.min(lengthMax, BODY_BYTES));
       this.#activity.enter("body");
-      const read = await this.#socket.read(bytes).catch((error) => this.#brokenBy(error));
-      this.#checkNotStopped();
+      const read = await this.#unlessStopped(this.#socket.read(bytes))
+        .catch((error) => this.#brokenBy(error));
       if (read === null) throw new Refusal(400, "incomplete body");
       // A small piece must not hold the whole buffer.
       return read < bytes.length / 2 ? bytes.slice(0, read) : bytes.subarray(0, read);
@@ -135,7 +137,8 @@ export class RequestReader {
 
   async #fillBody(): Promise<void> {
     this.#activity.enter("body");
-    if (!await this.fill()) throw new Refusal(400, "incomplete body");
+    const goesOn = await this.#unlessStopped(this.fill());
+    if (!goesOn) throw new Refusal(400, "incomplete body");
   }
 
   async #read(): Promise<boolean> {
@@ -153,8 +156,20 @@ export class RequestReader {
     }
   }
 
+  async #unlessStopped<Value>(reading: Promise<Value>): Promise<Value> {
+    const { promise, resolve, reject } = Promise.withResolvers<Value>();
+    this.#failRead = reject;
+    reading.then(resolve, reject);
+    try {
+      return await promise;
+    } finally {
+      this.#failRead = undefined;
+      this.#checkNotStopped();
+    }
+  }
+
   #checkNotStopped(): void {
-    if (this.#isStopped) throw new Failure("stalled", "Cannot read on: the client stopped sending");
+    if (this.#isStopped) throw stalled();
   }
 
   /** The server closes the connection of a client that it refused. */
@@ -215,6 +230,10 @@ export class RequestReader {
     // Behind `#length` lie old bytes.
     return at < this.#length ? at : -1;
   }
+}
+
+function stalled(): Failure {
+  return new Failure("stalled", "Cannot read on: the client stopped sending");
 }
 
 /** The end of the line whose line feed is at `at`. */

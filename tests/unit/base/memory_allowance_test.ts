@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { MemoryAllowance } from "../../../src/base/memory_allowance.ts";
+import { PlayedTime } from "../../support/played_time.ts";
 
 Deno.test("MemoryAllowance: a share comes back when its scope and every hold are over", () => {
   const allowance = new MemoryAllowance(100);
@@ -26,4 +27,31 @@ Deno.test("MemoryAllowance: a wait ends with the returned bytes, or in time", as
   first[Symbol.dispose]();
   assert.equal(await waiting, true);
   assert.deepEqual([second.take(51), second.take(50)], [false, true]);
+});
+
+Deno.test("MemoryAllowance: who waits has the share given up that grows longest", async () => {
+  using time = new PlayedTime();
+  const allowance = new MemoryAllowance(100);
+  const begin = (bytes: number) => {
+    const share = allowance.share();
+    assert.ok(share.take(bytes));
+    return { share, growing: share.growing(() => share[Symbol.dispose]()) };
+  };
+  const [whole, slow] = [begin(40), begin(40)];
+  whole.growing[Symbol.dispose]();
+  await time.advance(3_000);
+  const later = begin(20);
+
+  const early = allowance.share().takeWithin(30, 1_500);
+  await time.advance(1_500);
+  assert.equal(await early, false, "none grows for long");
+
+  const share = allowance.share();
+  const waiting = share.takeWithin(30, 5_000);
+  await time.advance(999);
+  assert.equal(share.take(1), false, "it may still come whole");
+  await time.advance(1);
+  assert.equal(await waiting, true);
+  assert.deepEqual([share.take(11), share.take(10)], [false, true], "the others stay");
+  for (const one of [whole, slow, later]) one.share[Symbol.dispose]();
 });

@@ -77,7 +77,9 @@ export function uploadHandler(
 }
 
 /** The body of a PUT request, with its announced size. */
-export function uploadBodyOf({ body, headers }: ClientRequest): UploadBody {
+export function uploadBodyOf(request: ClientRequest): UploadBody {
+  const { body, headers } = request;
   if (body === null) return { stream: null, length: 0 };
-  return { stream: body, length: wholeNumber(headers.get("content-length")) };
+  const length = wholeNumber(headers.get("content-length"));
+  return { stream: body, length, giveUp: () => request.giveUpBody?.() };
 }

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { Answer } from "../../../../src/http/message/answer.ts";
 import { HttpServer } from "../../../../src/http/server/http_server.ts";
+import { Failure } from "../../../../src/base/failure.ts";
+import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
 import type { Socket } from "../../../../src/http/server/request_reader.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 
@@ -43,6 +45,51 @@ for (const [name, half] of Object.entries(HALVES)) {
   });
 }
 
+const HALF_BODIES = {
+  "a body": "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+  "a chunk": "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf",
+  "a chunk's head": "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+};
+
+for (const [name, half] of Object.entries(HALF_BODIES)) {
+  Deno.test(`half a request: the app gives up ${name}, and its client gets 408`, async () => {
+    const socket = new HalfSocket(half);
+    const incoming = Promise.withResolvers<never>();
+    const given = Promise.withResolvers<ClientRequest>();
+    const failed = Promise.withResolvers<unknown>();
+    await using server = new HttpServer({
+      async handle(request) {
+        given.resolve(request);
+        await request.body?.pipeTo(new WritableStream()).catch(failed.resolve);
+        return new Answer("", 200, {});
+      },
+      refuse: ({ status }) => new Answer("", status, {}),
+      log: createLogger("error", { write() {} }),
+      nowMs: Date.now,
+    }, { connectionsMax: 10 });
+    let isTaken = false;
+    const running = server.serve({
+      accept: async () => {
+        if (isTaken) return await incoming.promise;
+        isTaken = true;
+        return socket;
+      },
+    });
+    const request = await given.promise;
+    await socket.waiting;
+    request.giveUpBody?.();
+    // At once, though the client sends nothing: others wait for the memory.
+    assert.ok(await failed.promise instanceof Failure);
+    assert.equal(socket.isClosed, false);
+    await settled();
+    assert.match(socket.said, /^HTTP\/1\.1 408 /);
+
+    socket.leave();
+    incoming.reject(new Deno.errors.BadResource("Listener has been closed"));
+    await running;
+  });
+}
+
 /** The sweeps of a server that is made in this scope. They come when the test says so. */
 class PlayedSweeps implements Disposable {
   readonly #real = { setInterval, clearInterval };
@@ -74,6 +121,7 @@ class HalfSocket implements Socket {
   readonly #waiting = Promise.withResolvers<void>();
   #half: string | undefined;
   said = "";
+  isClosed = false;
 
   constructor(half: string) {
     this.#half = half;
@@ -102,6 +150,7 @@ class HalfSocket implements Socket {
   async closeWrite(): Promise<void> {}
 
   close(): void {
+    this.isClosed = true;
     this.leave();
   }
 
