@@ -41,6 +41,7 @@ for (const [former, urlOf] of Object.entries(FORMER)) {
         "server-addr": new URL(old.url).host,
         "cache-upstream-url": upstream.url,
         "cache-upstream-public-key": key.publicKey,
+        "prometheus-enabled": "true",
         ...LONG_TIMEOUTS,
       });
       await client.copyFrom(top, { from: [larder.url], trust: [key.publicKey] });
