@@ -8,9 +8,7 @@ export type Signed = Pick<Narinfo, "storePath" | "narHash" | "narSize" | "refere
 
 /** The text that signatures of this narinfo cover, in Nix's format 1. */
 export function fingerprintOf(narinfo: Signed): string {
-  const references = sortedSet(narinfo.references)
-    .map((baseName) => `${STORE_DIR}/${baseName}`)
-    .join(",");
+  const references = referencesText(narinfo.references);
   const { storePath, narHash, narSize } = narinfo;
   return `1;${storePath};${formatSha256(narHash)};${narSize};${references}`;
 }
@@ -18,6 +16,23 @@ export function fingerprintOf(narinfo: Signed): string {
 /** The SHA-256 of the fingerprint. */
 export function fingerprintDigestOf(narinfo: Signed): Sha256 {
   return sha256FromDigest(createHash("sha256").update(fingerprintOf(narinfo)).digest());
+}
+
+/** Sorting so many takes as long as a check of the signature. */
+const MANY_REFERENCES = 100;
+
+/** The texts of long lists: larder verifies, compares and signs the same narinfo. */
+const textsOfMany = new WeakMap<readonly BaseName[], string>();
+
+function referencesText(references: readonly BaseName[]): string {
+  if (references.length < MANY_REFERENCES) return pathsOf(references);
+  const text = textsOfMany.get(references) ?? pathsOf(references);
+  textsOfMany.set(references, text);
+  return text;
+}
+
+function pathsOf(references: readonly BaseName[]): string {
+  return sortedSet(references).map((baseName) => `${STORE_DIR}/${baseName}`).join(",");
 }
 
 /**

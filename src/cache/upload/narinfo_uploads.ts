@@ -13,6 +13,7 @@ import { formatNarinfo } from "../../nix/narinfo_format.ts";
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { withSignatures } from "../../nix/narinfo_signatures.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { narUrlOf } from "../nar/nar_naming.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
@@ -29,6 +30,9 @@ const TRIES_MAX = 5;
 
 /** Each is a row. The largest of nixpkgs have some thousand. */
 const UPLOAD_REFERENCES_MAX = 10_000;
+
+/** To read, sort or write so many takes a millisecond. */
+const MANY_REFERENCES = 1_000;
 
 /** A path may have thousands of references. */
 const LINE_LENGTH_MAX = 2_000;
@@ -71,8 +75,10 @@ export class NarinfoUploads {
   async accept(upload: NarinfoUpload): Promise<UploadOutcome> {
     return await outcomeOf(async () => {
       const narinfo = parsed(upload);
+      await turnFor(narinfo);
       const untrusted = this.#deps.trust.refusal(narinfo);
       if (untrusted !== undefined) throw new UploadRefused("invalid", untrusted);
+      await turnFor(narinfo);
       for (let left = TRIES_MAX;; left--) {
         try {
           const outcome = await this.#accept(narinfo, upload);
@@ -95,7 +101,9 @@ export class NarinfoUploads {
     if (row === undefined && !isSigned) {
       row = await this.#deps.signedPaths.compared(narinfo, requester.requestId);
     }
+    await turnFor(narinfo);
     const known = row && parseNarinfo(row.body);
+    await turnFor(narinfo);
     if (known !== undefined && fingerprintOf(known) !== fingerprintOf(narinfo)) {
       throw new UploadRefused("conflict", conflictLine(known, narinfo));
     }
@@ -149,10 +157,12 @@ export class NarinfoUploads {
       file: { hasHash: true, fileSize: kept.fileSize },
     });
     if (body === before?.body && nar.name === before.narName) return { kind: "known" };
+    await turnFor(narinfo);
     const signed = ownSignature === undefined ? {} : { ownSignature };
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
-    const references = [...new Set(narinfo.references.map(hashOfBaseName))];
     const signedFacts = trusted ? [this.#deps.signedPaths.remembered(narinfo, isSigned)] : [];
+    const references = [...new Set(narinfo.references.map(hashOfBaseName))];
+    await turnFor(narinfo);
     const end = reads.begin(nar.name);
     try {
       await metadata.apply([{
@@ -192,6 +202,11 @@ function parsed({ text, storePathHash }: NarinfoUpload): Narinfo {
   if (narinfo.storePathHash === storePathHash) return narinfo;
   const line = `expected a StorePath with ${storePathHash}, got ${narinfo.storePath}`;
   throw new UploadRefused("invalid", line);
+}
+
+/** Requests come between two steps of a narinfo with many references. */
+async function turnFor({ references }: Narinfo): Promise<void> {
+  if (references.length > MANY_REFERENCES) await clock.turn();
 }
 
 function conflictLine(known: Narinfo, narinfo: Narinfo): string {
