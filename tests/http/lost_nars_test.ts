@@ -193,6 +193,28 @@ Deno.test("narinfo: after a NAR that its upstream lacks, another upstream's come
   assert.match(await pathOf(objects[4] as StoreObject), /\.nar\.xz$/, "but it is not left out");
 });
 
+Deno.test("narinfo: a stored one of an upstream that lost several NARs is asked for again", async () => {
+  await using rebuilt = await fakeUpstream({ objects, stored: true, priority: 10 });
+  await using other = await fakeUpstream({ objects, compression: "none", priority: 50 });
+  await using cache = await TestCache.open({ upstreams: [rebuilt, other] });
+  const pathOf = (of: StoreObject) => cache.narPath(of.storePathHash);
+  const paths = await Promise.all(objects.map(pathOf));
+  rebuilt.onRequest = ({ path }) =>
+    path.startsWith("/nar/") ? new Response(null, { status: 404 }) : undefined;
+  for (const path of paths.slice(0, 3)) assert.equal((await cache.get(path)).status, 404);
+
+  const [, , , fourth, fifth] = objects as [...StoreObject[]];
+  assert.ok(fourth && fifth);
+  const path = await pathOf(fourth);
+  assertSameBytes(await (await cache.get(path)).bytes(), fourth.nar);
+
+  other.onRequest = absent;
+  assert.equal(await pathOf(fifth), paths[4], "nobody else has it");
+  const times = other.count(narinfoOf(fifth));
+  assert.equal(await pathOf(fifth), paths[4]);
+  assert.equal(other.count(narinfoOf(fifth)), times, "it is not asked for each time");
+});
+
 class Scene implements AsyncDisposable {
   readonly cache: TestCache;
   readonly upstream: FakeUpstream;

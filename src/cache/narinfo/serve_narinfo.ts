@@ -128,18 +128,18 @@ export class NarinfoServer {
       refresh?.served(row, nar, requestId);
       return "leads to its NAR";
     }
-    if (await this.#isFetchable(nar)) return "leads to its NAR";
+    if (await this.#isFetchable(row, nar)) return "leads to its NAR";
     return nar.kept === undefined ? "may be gone" : "lost";
   }
 
   /** True if an upstream was seen with the NAR of late, and has not failed to send it since. */
-  async #isFetchable(nar: NarRecord): Promise<boolean> {
+  async #isFetchable(row: NarinfoRow, nar: NarRecord): Promise<boolean> {
     const { rows: { metadata }, kept, demotions, nowMs } = this.#deps;
     const { name, seenAtMs = 0 } = nar;
     if (nowMs() - seenAtMs > SEEN_MAX_MS || seenAtMs <= (kept.lostAtMs(nar) ?? 0)) return false;
     if (demotions.none) return true;
     const sources = await metadata.sourcesOf(name);
-    return sources.some(({ upstream }) => demotions.get(name, upstream) === undefined);
+    return sources.some(({ upstream }) => demotions.maySend(row, upstream));
   }
 
   async #hasSource({ narName }: NarinfoRow): Promise<boolean> {

@@ -16,6 +16,12 @@ export type Demotion = "bad" | "missing";
 /** An upstream that lost so many NARs of its own narinfos in a row comes last for every narinfo. */
 const LOST_MAX = 3;
 
+/** A NAR, and the path whose narinfo leads to it. */
+export interface NarOfPath {
+  readonly narName: NarName;
+  readonly storePathHash: StorePathHash;
+}
+
 const LIMITS = { countMax: ENTRIES_MAX, ttlMs: DEMOTED_FOR_MS };
 
 /** The upstreams that failed to send a NAR file: later requests ask the others first. */
@@ -25,6 +31,8 @@ export class Demotions {
   readonly #ofPaths = lruOf<StorePathHash, Map<string, Demotion>>(LIMITS);
   /** NARs that an upstream lacked since it sent one, by its URL. */
   readonly #lost = lruOf<string, Set<NarName>>(LIMITS);
+  /** Paths that no other upstream has: those that come last are all that there is. */
+  readonly #alone = lruOf<StorePathHash, true>(LIMITS);
   #lastAtMs = -Infinity;
 
   add(narName: NarName, upstream: string, how: Demotion): void {
@@ -49,6 +57,16 @@ export class Demotions {
     return this.none ? undefined : this.#entries.get(`${narName} ${upstream}`);
   }
 
+  /**
+   * False for a source that failed to send the NAR, and for an upstream that lost several while
+   * another may have the path.
+   */
+  maySend({ narName, storePathHash }: NarOfPath, upstream: string): boolean {
+    if (this.none) return true;
+    if (this.get(narName, upstream) !== undefined) return false;
+    return !this.#hasLostSeveral(upstream) || this.#alone.has(storePathHash);
+  }
+
   /** Call it after the upstream's narinfo was fetched again. */
   forgive(narName: NarName, upstream: string): void {
     this.#entries.delete(`${narName} ${upstream}`);
@@ -63,8 +81,7 @@ export class Demotions {
   /** The upstreams to ask last for the narinfo of this path. */
   ofPath(storePathHash: StorePathHash): ReadonlySet<string> {
     if (this.none) return new Set();
-    const losers = [...this.#lost.keys()]
-      .filter((upstream) => (this.#lost.get(upstream)?.size ?? 0) >= LOST_MAX);
+    const losers = [...this.#lost.keys()].filter((upstream) => this.#hasLostSeveral(upstream));
     return new Set([...this.#ofPaths.get(storePathHash)?.keys() ?? [], ...losers]);
   }
 
@@ -72,10 +89,15 @@ export class Demotions {
   forgivePath(storePathHash: StorePathHash): void {
     const ofPath = this.#ofPaths.get(storePathHash);
     for (const [upstream, how] of ofPath ?? []) if (how === "missing") ofPath?.delete(upstream);
+    this.#alone.set(storePathHash, true);
   }
 
   /** True without any demotion, the usual case. */
   get none(): boolean {
     return clock.nowMs() - this.#lastAtMs > DEMOTED_FOR_MS;
+  }
+
+  #hasLostSeveral(upstream: string): boolean {
+    return (this.#lost.get(upstream)?.size ?? 0) >= LOST_MAX;
   }
 }
