@@ -2,7 +2,7 @@
 // Prints tables of Markdown. `--seconds N`: the length of each of three rounds (default 2).
 import { parseArgs } from "node:util";
 import { PostgresServer } from "../tests/support/postgres.ts";
-import { postgresMissing } from "../tests/support/postgres_programs.ts";
+import { postgresMissing } from "../tests/support/postgres_missing.ts";
 import { programsMissing } from "../tests/support/program.ts";
 import { redisMissing, RedisServer } from "../tests/support/redis_server.ts";
 import { Corpus } from "./bench/corpus.ts";

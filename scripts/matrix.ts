@@ -1,5 +1,5 @@
 // Runs tests on each combination of back ends, with real servers, and prints a table of counts.
-import { postgresMissing } from "../tests/support/postgres_programs.ts";
+import { postgresMissing } from "../tests/support/postgres_missing.ts";
 import { PostgresServer } from "../tests/support/postgres.ts";
 import { redisMissing, RedisServer } from "../tests/support/redis_server.ts";
 import { S3_UNAVAILABLE, S3Server } from "../tests/support/s3_server.ts";

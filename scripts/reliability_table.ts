@@ -1,5 +1,5 @@
 import { KEEPINGS, type ReliabilityRecord, SIGHTS } from "../tests/support/reliability_record.ts";
-import { postgresMissing } from "../tests/support/postgres_programs.ts";
+import { postgresMissing } from "../tests/support/postgres_missing.ts";
 import { redisMissing } from "../tests/support/redis_server.ts";
 import { S3_UNAVAILABLE } from "../tests/support/s3_server.ts";
 import { withGenerated } from "./generated_part.ts";

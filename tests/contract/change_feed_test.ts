@@ -3,7 +3,7 @@ import { DataVersionFeed } from "../../src/metadata/sqlite/data_version_feed.ts"
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { openPostgresStore, PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { changeFeedClauses, type WatchedDatabase } from "./change_feed_contract.ts";
 import { checkContract, type Harness } from "./contract.ts";

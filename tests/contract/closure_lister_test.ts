@@ -7,7 +7,7 @@ import { PinnedClosures } from "../../src/pins/pinned_closures.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { newPostgresStore, PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { closureListerClauses, type ClosuresScene } from "./closure_lister_contract.ts";
 import { checkContract, type Harness } from "./contract.ts";

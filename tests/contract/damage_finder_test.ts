@@ -2,7 +2,7 @@ import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { damageTable } from "../support/damaged_table.ts";
 import { newPostgresStore, PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { damageFinderClauses, type DamageScene } from "./damage_finder_contract.ts";

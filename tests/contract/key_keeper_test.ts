@@ -1,6 +1,6 @@
 import { MemoryKeyKeeper } from "../support/memory_key_keeper.ts";
 import { openPostgresStore, PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { keyKeeperClauses, type SharedKey } from "./key_keeper_contract.ts";
 

@@ -5,7 +5,7 @@ import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { SILENT } from "../../src/telemetry/logger.ts";
 import { openPostgresStore, PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { S3_UNAVAILABLE, S3Server } from "../support/s3_server.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";

@@ -9,7 +9,7 @@ import type { StorageIdKeeper } from "../../src/metadata/storage_id_keeper.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { newPostgresStore, PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { RecordedSpans } from "../support/recorded_spans.ts";
 import { withinRequest } from "../support/within_request.ts";
 import { checkContract, type Harness } from "./contract.ts";

@@ -4,7 +4,7 @@ import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_s
 import { MemoryMemberBoard } from "../support/memory_member_board.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { openPostgresStore, PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract, type Harness } from "./contract.ts";
 import { memberBoardClauses } from "./member_board_contract.ts";

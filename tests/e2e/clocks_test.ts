@@ -3,7 +3,7 @@ import { PostgresMetadataStore } from "../../src/metadata/postgres/postgres_meta
 import { SILENT } from "../../src/telemetry/logger.ts";
 import { type LarderFlags, startLarder } from "../support/larder_process.ts";
 import { PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { testUnless, unlessFile } from "../support/program.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";

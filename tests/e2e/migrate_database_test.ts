@@ -9,7 +9,7 @@ import { eventually } from "../support/eventually.ts";
 import { type LarderFlags, larderProcess, startLarder } from "../support/larder_process.ts";
 import { fileOf, hash, keep, narOf, put } from "../support/metadata_rows.ts";
 import { openPostgresStore, PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { testUnless } from "../support/program.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { tempFolder } from "../support/temp_folder.ts";

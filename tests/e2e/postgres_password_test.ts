@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type LarderFlags, startLarder } from "../support/larder_process.ts";
 import { PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { testUnless } from "../support/program.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { assertInTime } from "../support/timed_test.ts";

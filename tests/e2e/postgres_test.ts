@@ -7,7 +7,7 @@ import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
 import { type Ending, PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { testUnless } from "../support/program.ts";
 import { record } from "../support/reliability_record.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";

@@ -3,7 +3,7 @@ import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { spansOf, type TestSpan } from "../support/otlp.ts";
 import { PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { testUnless } from "../support/program.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { S3_UNAVAILABLE, s3Flags, S3Server } from "../support/s3_server.ts";

@@ -10,7 +10,7 @@ import {
   startLarder,
 } from "../support/larder_process.ts";
 import { PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { programsMissing, testUnless } from "../support/program.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { assertLocked } from "../support/replicas.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type OpenModelDatabase, openSqliteModel } from "../support/model_database.ts";
 import { PostgresServer } from "../support/postgres.ts";
-import { postgresMissing } from "../support/postgres_programs.ts";
+import { postgresMissing } from "../support/postgres_missing.ts";
 import { PostgresModel } from "../support/postgres_model.ts";
 import { checkProperty } from "../support/property.ts";
 import { smallWorld } from "../support/small_world.ts";

@@ -1,10 +1,10 @@
 import { PostgresMetadataStore } from "../../src/metadata/postgres/postgres_metadata_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { freePort } from "./free_port.ts";
+import { postgresMissing } from "./postgres_missing.ts";
 import {
   copyDatabase,
   databaseIn,
-  postgresMissing,
   queryPostgres,
   runPostgres,
   UNPRIVILEGED_ID,

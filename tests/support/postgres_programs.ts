@@ -1,18 +1,11 @@
 import { procText } from "./proc_text.ts";
-import { programsMissing } from "./program.ts";
 
 /** Of `nobody`: PostgreSQL refuses to run as root. */
 export const UNPRIVILEGED_ID = 65_534;
 
-const PROGRAMS = programFolder();
-const IS_ROOT = PROGRAMS !== undefined && isRoot();
-
-/** Why no PostgreSQL can run here; empty when it can. */
-export const postgresMissing = PROGRAMS === undefined
-  ? "PostgreSQL is not installed (Debian: apt install postgresql)"
-  : IS_ROOT
-  ? programsMissing("setpriv")
-  : "";
+/** `undefined` without PostgreSQL. */
+export const PROGRAM_FOLDER = programFolder();
+export const IS_ROOT = PROGRAM_FOLDER !== undefined && isRoot();
 
 /** Copies a database that nobody uses, on the same server. */
 export function copyDatabase(from: string, to: string): void {
@@ -34,7 +27,7 @@ export function databaseIn(url: string): string {
 /** Runs a program of PostgreSQL. Returns the output of psql. */
 export function runPostgres(program: string, args: readonly string[]): string {
   const id = `${UNPRIVILEGED_ID}`;
-  const words = [`${PROGRAMS}/${program}`, ...args];
+  const words = [`${PROGRAM_FOLDER}/${program}`, ...args];
   const unprivileged = ["setpriv", `--reuid=${id}`, `--regid=${id}`, "--clear-groups", ...words];
   const [command = "", ...rest] = IS_ROOT ? unprivileged : words;
   // A server would keep a pipe open.

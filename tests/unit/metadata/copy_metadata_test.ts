@@ -17,7 +17,7 @@ import {
   sha,
 } from "../../support/metadata_rows.ts";
 import { newPostgresStore, PostgresServer } from "../../support/postgres.ts";
-import { postgresMissing } from "../../support/postgres_programs.ts";
+import { postgresMissing } from "../../support/postgres_missing.ts";
 import { testUnless } from "../../support/program.ts";
 
 type Store = MetadataStore & RowLister & AsyncDisposable;

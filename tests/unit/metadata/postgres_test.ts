@@ -14,7 +14,7 @@ import { FaultProxy } from "../../support/fault_proxy.ts";
 import { changesOf, hashOfNode } from "../../support/stored_graph.ts";
 import { fileOf, hash, keep, put } from "../../support/metadata_rows.ts";
 import { openPostgresStore, PostgresServer } from "../../support/postgres.ts";
-import { postgresMissing } from "../../support/postgres_programs.ts";
+import { postgresMissing } from "../../support/postgres_missing.ts";
 import { testUnless } from "../../support/program.ts";
 import { assertInTime } from "../../support/timed_test.ts";
 
