@@ -7,7 +7,7 @@ import { programsMissing, testUnless } from "../support/program.ts";
 import { requestText } from "../support/raw_http.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
-import { assertInTime, TooSlow } from "../support/timed_test.ts";
+import { TooSlow } from "../support/timed_test.ts";
 
 const CROWD = 10_000;
 const IDLE_BYTES_MAX = 14 * 1024;
@@ -19,19 +19,18 @@ const excuse = handles > CROWD + 500 ? "" : `only ${handles} files may be open h
 
 testUnless(
   excuse,
-  `crowd: with ${CROWD} idle connections others are answered as quickly as before`,
+  `crowd: with ${CROWD} idle connections others are answered, and each holds 14 KiB at most`,
   async () => {
     await using larder = await startLarder({
       "cache-upstream-url": [],
       "server-connections-per-address": `${CROWD}`,
     });
     const { pid } = await larder.logged("server started");
-    const before = await medianMs(larder.url);
+    await ask(larder.url);
     const bytesBefore = residentBytes(Number(pid));
     await using crowd = new Crowd(larder.port);
     await crowd.grow(CROWD);
-    const after = await medianMs(larder.url);
-    assertInTime(after, 5 * before + 10, "an answer beside the crowd");
+    await ask(larder.url);
     const bytes = residentBytes(Number(pid));
     const each = (bytes - bytesBefore) / CROWD;
     assert.ok(each < IDLE_BYTES_MAX, `${each} bytes each`);
@@ -74,15 +73,12 @@ Deno.test(`crowd: ${STALLED} more that take nothing hold 160 KiB each at most`, 
   assert.ok(each < STALLED_BYTES_MAX, `${each} bytes each`);
 });
 
-async function medianMs(url: string): Promise<number> {
-  const taken: number[] = [];
-  while (taken.length < SAMPLES) {
-    const startedAtMs = performance.now();
+/** Fifty new connections are answered. */
+async function ask(url: string): Promise<void> {
+  for (let sample = 0; sample < SAMPLES; sample++) {
     const answer = await fetch(`${url}/healthz`, { headers: { connection: "close" } });
-    await answer.text();
-    taken.push(performance.now() - startedAtMs);
+    assert.equal(await answer.text(), "OK\n");
   }
-  return taken.sort((a, b) => a - b)[SAMPLES / 2] ?? NaN;
 }
 
 function residentBytes(pid: number): number {

@@ -7,13 +7,12 @@ import { type Fault, stallAfter } from "../support/faults.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
-import { assertInTime, timedTest, TooSlow } from "../support/timed_test.ts";
+import { timedTest, TooSlow } from "../support/timed_test.ts";
 import { zstdBlocks, zstdFrame } from "../support/zstd_frames.ts";
 
 const MIB = 1 << 20;
 const COUNT = 8;
 const GROWN_MIB_MAX = 256;
-const TOOK_MS_MAX = 10_000;
 const ZEROS = 300_000_000;
 
 const fixture = (name: string) =>
@@ -67,7 +66,7 @@ function objectsOf({ narSize, count = COUNT }: Bomb): readonly StoreObject[] {
 for (const [name, bomb] of Object.entries(BOMBS)) {
   for (const limit of ["1T", "1K"]) {
     const how = limit === "1K" ? "passed through" : "kept";
-    timedTest(`decoders: ${name}, ${bomb.count ?? COUNT} at once: refused, ${how}`, async () => {
+    Deno.test(`decoders: ${name}, ${bomb.count ?? COUNT} at once: refused, ${how}`, async () => {
       const { compression, bytes, grownMibMax = GROWN_MIB_MAX } = bomb;
       const objects = objectsOf(bomb);
       await using upstream = await fakeUpstream({ dialect: "attic", objects, stored: true });
@@ -88,15 +87,12 @@ for (const [name, bomb] of Object.entries(BOMBS)) {
         return `${larder.url}/${/^URL: (.*)$/m.exec(await answer.text())?.[1]}`;
       }));
       const before = larder.peakBytes;
-      const startedAtMs = performance.now();
 
       const outcomes = await Promise.all(urls.map(isWhole));
 
-      const tookMs = performance.now() - startedAtMs;
       const grownMib = Math.round((larder.peakBytes - before) / MIB);
       assert.ok(grownMib < grownMibMax, `its peak grew by ${grownMib} MiB`);
       assert.deepEqual(outcomes, objects.map(() => false));
-      assertInTime(tookMs, TOOK_MS_MAX);
       assert.ok(await isWhole(`${larder.url}/healthz`), "it runs on");
     });
   }

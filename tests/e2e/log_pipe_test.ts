@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { tempFolder } from "../support/temp_folder.ts";
-import { assertInTime, timedTest } from "../support/timed_test.ts";
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
 /** More log text than a pipe (64 KiB) and the buffers of its reader hold together. */
 const REQUESTS = 4_000;
 
-timedTest("log: an unread pipe does not stop the server", async () => {
+Deno.test("log: an unread pipe does not stop the server", async () => {
   using folder = tempFolder();
   const child = new Deno.Command(Deno.execPath(), {
     args: [
@@ -36,13 +35,10 @@ timedTest("log: an unread pipe does not stop the server", async () => {
       assert.equal(answer.status, 404);
     }));
   }
-  const startedAtMs = performance.now();
   assert.equal(await (await fetch(`${url}/healthz`)).text(), "OK\n");
-  const tookMs = performance.now() - startedAtMs;
 
   // It stops, too, though its last lines cannot be written.
   child.kill("SIGTERM");
   assert.equal((await child.status).code, 0);
   await reader.cancel();
-  assertInTime(tookMs, 1_000, "an answer");
 });

@@ -4,22 +4,10 @@ import { openBrowser } from "../support/browser.ts";
 import { openFullPage } from "../support/full_page.ts";
 import { programsMissing, testUnless } from "../support/program.ts";
 import { pageTest } from "../support/shown_page.ts";
-import { assertInTime, TooSlow } from "../support/timed_test.ts";
 
 const BYTES_MAX = 100_000;
 
-/** A plain document, to compare with: a busy or slow machine takes longer for both. */
-const PLAIN = `{
-  document.body.innerHTML = "<p>a word <b>and</b> <i>more</i></p>".repeat(700);
-  document.body.getBoundingClientRect().height;
-}`;
-const PLAIN_MAX = 2;
-
-/** No busy machine changes this number. */
 const ELEMENTS_MAX = 2_500;
-
-/** By the clock, with the browser's own work. Tests share their machine with others. */
-const FIRST_PAINT_MAX_MS = 200;
 
 const RANGES = ["hour", "day", "week", "month"];
 
@@ -45,22 +33,19 @@ pageTest("page: axe finds nothing, in the light, in the dark and on a phone", as
 
 testUnless(
   programsMissing("chromium"),
-  "page: with all that it can have, it is small and soon painted",
+  "page: with all that it can have, it is small, and painted without anything else",
   async () => {
     await using page = await openFullPage();
     const { url } = page;
     await using browser = await openBrowser();
     await using tab = await browser.tab();
-    const shares: number[] = [];
-    const paints: number[] = [];
-    await tab.send("Performance.enable", { timeDomain: "threadTicks" });
-    for (const range of [...RANGES, ...RANGES]) {
+    for (const range of RANGES) {
       const page = await fetch(`${url}/?range=${range}`, { headers: { accept: "text/html" } });
       const { length } = await page.bytes();
       assert.ok(length < BYTES_MAX, `${range}: ${length} bytes`);
       tab.requested.length = 0;
       await tab.open(`${url}/?range=${range}`);
-      paints.push(await tab.read<number>(PAINTED));
+      await tab.read(PAINTED);
       // Nothing else may hold up the first paint, such as a style sheet or a font.
       const others = tab.requested.filter((one) => !one.startsWith("data:"));
       assert.deepEqual(others, [`${url}/?range=${range}`]);
@@ -72,13 +57,6 @@ testUnless(
         null,
         "one way of units",
       );
-      const pageMs = await tab.taskMs();
-      await tab.read(PLAIN);
-      shares.push(pageMs / (await tab.taskMs() - pageMs));
     }
-    // The best of them: other programs disturb now the page, now the plain document.
-    const share = Math.min(...shares);
-    if (share >= PLAIN_MAX) throw new TooSlow(`the page took as long as ${share} plain documents`);
-    assertInTime(Math.min(...paints), FIRST_PAINT_MAX_MS, "the first paint");
   },
 );

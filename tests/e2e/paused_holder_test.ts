@@ -8,12 +8,10 @@ import { record } from "../support/reliability_record.ts";
 import { assertLocked } from "../support/replicas.ts";
 import { ReplicasScene } from "../support/replicas_scene.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
-import { TooSlow } from "../support/timed_test.ts";
 
 /** Longer than a member may be silent. */
 const PAUSED_MS = 65_000;
-/** Within the default of `--cache-upstream-body-idle-timeout`, which is for upstreams. */
-const LEFT_MAX_MS = 25_000;
+const LEFT_MAX_MS = 60_000;
 const PLACES = [0, 1, 2];
 /** The value of a lock that another member holds. */
 const ANOTHERS = "of another";
@@ -36,7 +34,7 @@ testUnless(
     scene.gate.open();
 
     const all = await clock.within(Promise.all(others.map((other) => other.all())), LEFT_MAX_MS);
-    if (!all) throw new TooSlow(`the rest from the next source took over ${LEFT_MAX_MS} ms`);
+    assert.ok(all, "the rest comes from the next source");
     for (const whole of all) assertSameBytes(whole, scene.bytes);
     assertLocked(living);
     assert.equal(scene.narRequests, 2, "however many clients read it");

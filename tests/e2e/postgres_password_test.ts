@@ -4,10 +4,6 @@ import { PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_missing.ts";
 import { testUnless } from "../support/program.ts";
 import { tempFolder } from "../support/temp_folder.ts";
-import { assertInTime } from "../support/timed_test.ts";
-
-/** A server that is away has twice as long. */
-const AT_ONCE_MS = 15_000;
 
 const PASSWORD = "a password: of several\\words";
 
@@ -57,7 +53,6 @@ testUnless(
   postgresMissing,
   "postgres: no password ends the start, which names the options",
   async () => {
-    const startedAtMs = performance.now();
     await assert.rejects(assertStarts({}), (error) => {
       assert.match(
         String(error),
@@ -68,7 +63,6 @@ testUnless(
       }
       return true;
     });
-    assertInTime(performance.now() - startedAtMs, AT_ONCE_MS);
   },
 );
 

@@ -123,14 +123,6 @@ export class Tab implements AsyncDisposable {
     return result.value;
   }
 
-  /** Processor time of the page's thread since its navigation; enable `threadTicks` before. */
-  async taskMs(): Promise<number> {
-    const { metrics } = await this.send("Performance.getMetrics") as {
-      readonly metrics: readonly { readonly name: string; readonly value: number }[];
-    };
-    return 1_000 * (metrics.find(({ name }) => name === "TaskDuration")?.value ?? NaN);
-  }
-
   /** Types this password when a server asks, as a user would. */
   async typePassword(password: string): Promise<void> {
     this.#password = password;

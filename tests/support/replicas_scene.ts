@@ -8,13 +8,12 @@ import { Replicas, type ReplicasOptions } from "./replicas.ts";
 import { runLarder } from "./run_larder.ts";
 import { storageWords } from "./shared_servers.ts";
 import { makeStoreObject } from "./store_object.ts";
-import { TooSlow } from "./timed_test.ts";
 
 /** Token of the clients, for replicas that want one. */
 export const TOKEN = "a-token-of-some-length";
 
 const NAR_BYTES = 3_000_000;
-const ANSWER_MAX_MS = 10_000;
+const ANSWER_MAX_MS = 60_000;
 const HEADERS = { authorization: `Bearer ${TOKEN}` };
 
 /** Replicas of which the first one downloads a NAR whose second half has not come yet. */
@@ -60,7 +59,7 @@ export class ReplicasScene implements AsyncDisposable {
     const client = new BodyReader(response);
     this.#clients.push(client);
     const first = await clock.within(client.atLeast(this.bytes.length / 3), ANSWER_MAX_MS);
-    if (!first) throw new TooSlow(`the first bytes took over ${ANSWER_MAX_MS} ms`);
+    assert.ok(first, `no first bytes within ${ANSWER_MAX_MS} ms`);
     return client;
   }
 

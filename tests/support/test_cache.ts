@@ -26,7 +26,6 @@ import { isInBucket, storePlacesOf } from "./shared_servers.ts";
 import { narFilesIn, storedFileOf } from "./storage_look.ts";
 import { tempFolder } from "./temp_folder.ts";
 import { TestListener } from "./test_listener.ts";
-import { TooSlow } from "./timed_test.ts";
 
 /**
  * After a third of it larder requests a NAR from the next upstream, too. No answer here is so late,
@@ -222,13 +221,12 @@ export class TestCache implements AsyncDisposable {
     return this.request("HEAD", path, headers);
   }
 
-  /** The narinfo's text; throws unless it is served, TooSlow where an upstream timed out. */
+  /** The narinfo's text; throws unless it is served. */
   async narinfo(storePathHash: string, headers?: HeadersInit): Promise<string> {
     const response = await this.get(`/${storePathHash}.narinfo`, headers);
     const text = await response.text();
     if (response.status === 200) return text;
-    const isLate = this.log.some(({ detail }) => /took over/.test(String(detail)));
-    throw new (isLate ? TooSlow : Error)(`narinfo answered ${response.status}`);
+    throw new Error(`narinfo answered ${response.status}`);
   }
 
   /** Our path of a narinfo's NAR. */

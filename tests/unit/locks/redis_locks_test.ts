@@ -8,12 +8,8 @@ import { eventually } from "../../support/eventually.ts";
 import { testUnless } from "../../support/program.ts";
 import { openRedisLocks } from "../../support/redis_locks.ts";
 import { redisMissing, RedisServer } from "../../support/redis_server.ts";
-import { assertInTime } from "../../support/timed_test.ts";
 
 const TTL_MS = 60_000;
-/** A client may wait for two commands that Redis does not answer. */
-const FROZEN_MAX_MS = 3_000;
-const AT_ONCE_MS = 200;
 const DISCONNECT_MAX_MS = 2_100;
 
 testUnless(
@@ -25,16 +21,12 @@ testUnless(
     const log = createLogger("info", { write: (line) => void messages.push(JSON.parse(line).msg) });
     await using locks = await openRedisLocks(server.address, { log });
     server.freeze();
-    const startedAtMs = performance.now();
 
     for (let tries = 0; tries < 2; tries++) {
       await assert.rejects(locks.tryAcquire("a", TTL_MS), isUnavailable("redis_error"));
     }
-    assertInTime(performance.now() - startedAtMs, FROZEN_MAX_MS);
-    const opened = performance.now();
     await assert.rejects(locks.tryAcquire("b", TTL_MS), isUnavailable("circuit_breaker"));
     await assert.rejects(locks.holderOf("b"), isUnavailable("circuit_breaker"));
-    assertInTime(performance.now() - opened, AT_ONCE_MS);
     assert.deepEqual(messages, ["circuit breaker open: Redis is unavailable"]);
 
     server.wake();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { clock, playRuntime } from "../../../src/runtime/current.ts";
 import { LineQueue } from "../../../src/telemetry/line_queue.ts";
-import { assertInTime, timedTest } from "../../support/timed_test.ts";
+import { VirtualClock } from "../../simulation/virtual_clock.ts";
 
 /** Takes all that is written; each write waits for `ready`. */
 function writer(ready: Promise<void> = Promise.resolve()) {
@@ -15,21 +16,19 @@ function writer(ready: Promise<void> = Promise.resolve()) {
   };
 }
 
-/** Of the few turns together: `LineQueue` gathers lines for 5 ms. */
-const TURNS_MAX_MS = 4;
-
-const nextTurn = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
-
-timedTest("line queue: the lines of a few turns leave in one write, in order", async () => {
+Deno.test("line queue: the lines of a few turns leave in one write, in order", async () => {
+  const played = new VirtualClock();
+  using _runtime = playRuntime({ clock: played });
   const out = writer();
   const queue = new LineQueue(out);
-  const startedAtMs = performance.now();
-  for (let at = 0; at < 3; at++) {
-    queue.write(`${at}\n`);
-    if (at === 1) await nextTurn();
-  }
-  assertInTime(performance.now() - startedAtMs, TURNS_MAX_MS);
-  await queue.flushed();
+  await played.play((async () => {
+    for (let at = 0; at < 3; at++) {
+      queue.write(`${at}\n`);
+      // `LineQueue` gathers lines for 5 ms.
+      if (at === 1) await clock.pause(4);
+    }
+    await queue.flushed();
+  })());
   assert.deepEqual(out.writes, ["0\n1\n2\n"]);
 });
 
