@@ -80,12 +80,15 @@ function declares(path: string, text: string, name: string): boolean {
     const regexp = path.endsWith(".nix") ? NIX_NAMES_REGEXP : SHELL_NAMES_REGEXP;
     return [...text.matchAll(regexp)].some(({ groups }) => groups?.["name"] === name);
   }
-  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
-  const isDeclared = (node: ts.Node): true | undefined =>
-    isKeeper(node) && node.name?.getText(source) === name
-      ? true
-      : ts.forEachChild(node, isDeclared);
-  return isDeclared(source) === true;
+  return keeperNode(ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true), name) !==
+    undefined;
+}
+
+/** The function, method, class or constant of this name, as rows of `docs/rules.md` name them. */
+export function keeperNode(source: ts.SourceFile, name: string): ts.Node | undefined {
+  const find = (node: ts.Node): ts.Node | undefined =>
+    isKeeper(node) && node.name?.getText(source) === name ? node : ts.forEachChild(node, find);
+  return find(source);
 }
 
 function isKeeper(node: ts.Node): node is ts.NamedDeclaration {
