@@ -4,7 +4,7 @@ import { programsMissing } from "./program.ts";
 import type { OwnCertificate } from "./tls_front.ts";
 
 /** Why no Redis can run here; empty when one can. */
-export const redisMissing = programsMissing("redis-server");
+export const redisMissing = programsMissing("redis-server", "redis-cli");
 
 export interface RedisServerOptions {
   /** Further words of its command line. */
