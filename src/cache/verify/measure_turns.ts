@@ -101,11 +101,15 @@ export class MeasureTurns {
 
   #end(place: Place): void {
     if (place.state === "over") return;
+    this.#remove(place);
+    if (this.#running === place) this.#running = undefined;
+    this.#next();
+  }
+
+  #remove(place: Place): void {
     place.state = "over";
     place.memory[Symbol.dispose]();
     this.#places.delete(place);
-    if (this.#running === place) this.#running = undefined;
-    this.#next();
   }
 
   #next(): void {
@@ -122,6 +126,27 @@ export class MeasureTurns {
       this.#running = place;
       return place.job.run();
     }
+    this.#endStandstill(ranked.map(({ place }) => place));
+  }
+
+  /**
+   * Where each job that waits holds memory and wants more, none of them would ever run: the last one
+   * in the order makes room.
+   */
+  #endStandstill(ranked: readonly Place[]): void {
+    const waiting = ranked.filter(({ state }) => state === "waiting");
+    const last = waiting.slice(1).findLast(({ heldBytes }) => heldBytes > 0);
+    if (last === undefined) return;
+    this.#giveUp(last);
+    this.#next();
+  }
+
+  /** Its end does not begin the turn of another. */
+  #giveUp(place: Place): void {
+    this.#running = place;
+    this.#remove(place);
+    place.job.giveUp();
+    this.#running = undefined;
   }
 
   #rankOf({ job, usedMs }: Place): readonly number[] {
@@ -132,11 +157,7 @@ export class MeasureTurns {
     while (!place.memory.take(place.wantedBytes)) {
       const largest = this.#largestBeside(place);
       if (largest === undefined) return false;
-      // Its end must not begin the turn of another.
-      this.#running = place;
-      this.#end(largest);
-      largest.job.giveUp();
-      this.#running = undefined;
+      this.#giveUp(largest);
     }
     place.heldBytes += place.wantedBytes;
     place.wantedBytes = 0;

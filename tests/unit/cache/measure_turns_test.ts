@@ -10,8 +10,8 @@ interface JobParts {
   /** The slices that it needs. */
   readonly slices?: number;
   readonly budgetMs?: number;
-  /** Memory that its first slice claims. */
-  readonly memoryBytes?: number;
+  /** Memory that its first slices claim. */
+  readonly claims?: readonly number[];
   readonly bytesPerSlice?: number;
   /** Its input ends for now behind so many slices. */
   readonly starvesAfter?: number;
@@ -32,19 +32,17 @@ class Thread {
   }
 
   add(name: string, parts: JobParts = {}): MeasureTurn {
-    const { client, slices = 1, budgetMs = Infinity, memoryBytes, bytesPerSlice = MIB } = parts;
+    const { client, slices = 1, budgetMs = Infinity, claims = [], bytesPerSlice = MIB } = parts;
     const { starvesAfter } = parts;
-    let [left, decodedBytes, hasClaimed] = [slices, 0, memoryBytes === undefined];
+    let [left, decodedBytes, claimed] = [slices, 0, 0];
     const turn = this.#turns.enter({
       client,
       budgetMs,
       run: () => {
         assert.equal(this.#endSlice, undefined, "one job runs at a time");
         this.#endSlice = () => {
-          if (!hasClaimed) {
-            hasClaimed = true;
-            return turn.paused({ usedMs: 0, decodedBytes: 0 }, memoryBytes);
-          }
+          const claim = claims[claimed++];
+          if (claim !== undefined) return turn.paused({ usedMs: 0, decodedBytes: 0 }, claim);
           this.ran.push(name);
           this.nowMs += SLICE_MS;
           decodedBytes += bytesPerSlice;
@@ -120,36 +118,47 @@ Deno.test("measure turns: a job beyond its budget runs only while nobody else wa
 
 Deno.test("measure turns: where memory runs short, the largest job is given up for a smaller", () => {
   const thread = new Thread(200 * MIB);
-  const memoryBytes = 65 * MIB;
+  const claims = [65 * MIB];
   for (const [name, bytesPerSlice] of [["a", 1], ["b", 3], ["c", 2]] as const) {
-    thread.add(name, { slices: ENDLESS, memoryBytes, bytesPerSlice });
+    thread.add(name, { slices: ENDLESS, claims, bytesPerSlice });
   }
   thread.run(30);
   assert.deepEqual(thread.givenUp, []);
-  thread.add("small", { memoryBytes });
+  thread.add("small", { claims });
   thread.run(4);
   assert.deepEqual([thread.givenUp, thread.over], [["b"], ["small"]]);
 });
 
 Deno.test("measure turns: a job that waits for its own client is given up first", () => {
   const thread = new Thread(200 * MIB);
-  const memoryBytes = 100 * MIB;
-  const idle = { slices: ENDLESS, memoryBytes, bytesPerSlice: 1, starvesAfter: 1 };
+  const claims = [100 * MIB];
+  const idle = { slices: ENDLESS, claims, bytesPerSlice: 1, starvesAfter: 1 };
   thread.add("idle", idle);
   thread.run(2);
-  thread.add("large", { slices: ENDLESS, memoryBytes });
+  thread.add("large", { slices: ENDLESS, claims });
   thread.run(10);
-  thread.add("next", { memoryBytes });
+  thread.add("next", { claims });
   thread.run(4);
   assert.deepEqual([thread.givenUp, thread.over], [["idle"], ["next"]]);
 });
 
 Deno.test("measure turns: no job is given up for a larger one, which waits", () => {
   const thread = new Thread(100 * MIB);
-  const memoryBytes = 100 * MIB;
-  thread.add("first", { slices: 5, memoryBytes, bytesPerSlice: 0 });
+  const claims = [100 * MIB];
+  thread.add("first", { slices: 5, claims, bytesPerSlice: 0 });
   thread.run(2);
-  thread.add("later", { memoryBytes, bytesPerSlice: 0 });
+  thread.add("later", { claims, bytesPerSlice: 0 });
   thread.run(20);
   assert.deepEqual([thread.givenUp, thread.over], [[], ["first", "later"]]);
+});
+
+Deno.test("measure turns: jobs that all hold memory and want more make room for one another", () => {
+  const thread = new Thread(192 * MIB);
+  const names = Array.from({ length: 64 }, (_, at) => `bomb ${at}`);
+  for (const name of names) {
+    thread.add(name, { client: "one", claims: [16 * MIB, 17 * MIB], slices: 5 });
+  }
+  thread.run(1_000);
+  assert.deepEqual([...thread.over, ...thread.givenUp].sort(), names.toSorted());
+  assert.ok(thread.over.length >= 5, `${thread.over.length} ended`);
 });
