@@ -42,7 +42,7 @@ class Thread {
         assert.equal(this.#endSlice, undefined, "one job runs at a time");
         this.#endSlice = () => {
           const claim = claims[claimed++];
-          if (claim !== undefined) return turn.paused({ usedMs: 0, decodedBytes: 0 }, claim);
+          if (claim !== undefined) return turn.paused({ usedMs: 0.01, decodedBytes: 0 }, claim);
           this.ran.push(name);
           this.nowMs += SLICE_MS;
           decodedBytes += bytesPerSlice;
