@@ -2,7 +2,7 @@
 // when a rule in docs/rules.md has no keeper, or a promise of the README no rule. Run by `deno task
 // ok`.
 import { documentProblems } from "./check_docs/document.ts";
-import { promiseProblems } from "./check_docs/promises.ts";
+import { promiseProblems, PROMISING_PAGES } from "./check_docs/promises.ts";
 import { readRules, ruleProblems } from "./check_docs/rules.ts";
 
 const FOLDERS = ["src", "tests", "scripts", "docs", "deploy", "nix", ".ci", ".github"];
@@ -16,7 +16,9 @@ const problems = [
   ),
   ...wrongRows,
   ...rules.flatMap((rule) => ruleProblems(rule, readIfThere)),
-  ...promiseProblems(Deno.readTextFileSync("README.md"), rules),
+  ...PROMISING_PAGES.flatMap((page) =>
+    promiseProblems(page, Deno.readTextFileSync(page.path), rules)
+  ),
 ];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) Deno.exit(1);

@@ -37,3 +37,39 @@ nixTest("read token: a Nix pulls by its netrc file, and gets nothing without it"
   await larder.logged("request", ({ token }) => token === "alice");
   assert.ok(!JSON.stringify(larder.lines).includes("s3same"));
 });
+
+Deno.test("read token: no file of the storage has a token, right or wrong", async () => {
+  using folder = tempFolder();
+  const tokens = { get: "s3same-read", put: "s3same-write", admin: "s3same-admin" };
+  {
+    await using larder = await startLarder({
+      "cache-storage-local": folder.path,
+      "cache-allow-put-verb": "true",
+      ...Object.fromEntries(
+        Object.entries(tokens).map(([role, token]) => [`cache-${role}-token`, `ci:${token}`]),
+      ),
+    });
+    const hash = "0".repeat(32);
+    for (const token of [...Object.values(tokens), "s3same-wr0ng"]) {
+      const headers = { authorization: `Bearer ${token}` };
+      for (const path of ["stats", "pins", `${hash}.narinfo`]) {
+        await (await fetch(`${larder.url}/${path}`, { headers })).body?.cancel();
+      }
+      const upload = { method: "PUT", headers, body: `{"version":1,"root":{"type":"regular"}}` };
+      await (await fetch(`${larder.url}/upload/${hash}.ls`, upload)).body?.cancel();
+    }
+  }
+  const files = [...filesBelow(folder.path)];
+  assert.ok(files.length > 2, `${files}`);
+  for (const path of files) {
+    const text = new TextDecoder("latin1").decode(Deno.readFileSync(path));
+    assert.ok(!text.includes("s3same"), path);
+  }
+});
+
+function* filesBelow(folder: string): Generator<string> {
+  for (const { name, isDirectory } of Deno.readDirSync(folder)) {
+    if (isDirectory) yield* filesBelow(`${folder}/${name}`);
+    else yield `${folder}/${name}`;
+  }
+}

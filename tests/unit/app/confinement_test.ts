@@ -95,3 +95,17 @@ function triedBy(args: readonly string[], attempts: Attempts): readonly string[]
   assert.notEqual(out, "", new TextDecoder().decode(stderr));
   return JSON.parse(out);
 }
+
+Deno.test("confinement: the start grants files from the root, and neither foreign code nor a prompt", () => {
+  const { tasks } = JSON.parse(Deno.readTextFileSync("deno.json"));
+  const starts = [tasks.serve.command, Deno.readTextFileSync("scripts/compile.ts")];
+  for (const start of starts) {
+    const flags = start.match(/--[a-z][-a-z]*(?:=\/)?(?=[\s"])/g) ?? [];
+    for (const flag of ["--no-prompt", "--allow-read=/", "--allow-write=/"]) {
+      assert.ok(flags.includes(flag), `${flag} in ${flags}`);
+    }
+    for (const flag of ["--allow-ffi", "--allow-all", "-A"]) {
+      assert.ok(!flags.includes(flag), `${flag} in ${flags}`);
+    }
+  }
+});

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { promiseProblems } from "../../../scripts/check_docs/promises.ts";
+import { promiseProblems, PROMISING_PAGES } from "../../../scripts/check_docs/promises.ts";
 import { readRules, type Rule, ruleProblems } from "../../../scripts/check_docs/rules.ts";
 
 const FILES: Readonly<Record<string, string>> = {
@@ -136,9 +136,11 @@ Add a line.
 This page promises nothing here.
 `;
 
+const OF_README = PROMISING_PAGES.find(({ path }) => path === "README.md") ?? assert.fail();
+
 Deno.test("rules: each sentence of the README's first sections has a row", () => {
   const problems = (...promises: readonly string[]) =>
-    promiseProblems(README, promises.map((promise) => ({ ...RULE, promise })));
+    promiseProblems(OF_README, README, promises.map((promise) => ({ ...RULE, promise })));
   const all = ["larder keeps promises. It is quick.", "nothing is lost", "Each](a.md) file stays"];
   const rest = ["The bold word alone", "Run `it`"];
   const [code, ...last] = ["leaves nothing", "Run it on NixOS.", "Add a line."];
@@ -154,6 +156,34 @@ Deno.test("rules: each sentence of the README's first sections has a row", () =>
     'README.md: no row of docs/rules.md quotes "larder keeps promises."',
   ]);
   const elsewhere = { ...RULE, page: "docs/a.md", promise: "Run `it`" };
-  assert.equal(promiseProblems(README, [elsewhere]).length, 9);
-  assert.match(promiseProblems("# larder\n\nHi.\n", [])[1] ?? "", /no section "Why larder"/);
+  assert.equal(promiseProblems(OF_README, README, [elsewhere]).length, 9);
+  const short = promiseProblems(OF_README, "# larder\n\nHi.\n", []);
+  assert.match(short[1] ?? "", /no section "Why larder"/);
+});
+
+Deno.test("rules: each row of a table has a row, unless a script writes the table", () => {
+  const text = `# Page
+
+## Rows
+
+Read this.
+
+| Who | What |
+| --- | --- |
+| a guest | reads. Or not |
+| an owner | writes |
+
+<!-- rights:begin -->
+
+| Who | What |
+| --- | --- |
+| nobody | removes |
+
+<!-- rights:end -->
+`;
+  const page = { path: "docs/page.md", sections: ["Rows"], noPromises: ["Read this."] };
+  const rule = { ...RULE, page: "docs/page.md", promise: "an owner | writes" };
+  assert.deepEqual(promiseProblems(page, text, [rule]), [
+    'docs/page.md: no row of docs/rules.md quotes "| a guest | reads. Or not |"',
+  ]);
 });
