@@ -89,15 +89,28 @@ Deno.test("leases: a loopback URL is of use on its holder's own host alone", asy
   }
 });
 
+Deno.test("leases: a holder at this member's own URL is its predecessor, and its lock is freed", async () => {
+  const job = { lockType: "download:nar", hash: "a", ttlMs: 1_000, retryPolicy: NONE } as const;
+  for (
+    const [url, isFreed] of [["http://10.0.0.1:1", true], ["http://10.0.0.2:1", false]] as const
+  ) {
+    let frees = 0;
+    const free = async () => void frees++;
+    const { leases } = sceneOf({ ...HELD, free }, url, "http://10.0.0.1:1");
+    await leases.take(job);
+    assert.equal(frees > 0, isFreed, url);
+  }
+});
+
 const NONE = { retriesMax: 0, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };
 
-/** `url`: of all members, by their rows. */
-function sceneOf(locks: Locks, url?: string) {
+/** `url`: of all members, by their rows. `ownUrl`: of this one. */
+function sceneOf(locks: Locks, url?: string, ownUrl?: string) {
   const lines: Record<string, string>[] = [];
   const leases = new Leases({
     locks,
     ownLocks: undefined,
-    self: { member: SELF },
+    self: { member: SELF, ...ownUrl !== undefined && { url: ownUrl } },
     members: { find: (member) => Promise.resolve({ member, url }) },
     metrics: new LeaseMetrics(new Metrics()),
     tracer: NO_TRACER,
