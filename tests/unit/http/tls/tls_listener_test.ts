@@ -9,6 +9,7 @@ import {
   type HttpServerLimits,
 } from "../../../../src/http/server/http_server.ts";
 import { clock, files, playRuntime } from "../../../../src/runtime/current.ts";
+import { SYSTEM_FILES } from "../../../../src/runtime/system_files.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { writeAll } from "../../../support/steady_port.ts";
@@ -300,6 +301,15 @@ class Scene implements AsyncDisposable {
   readonly used: string[] = [];
   readonly #said: string[] = [];
   readonly #server: HttpServer;
+  /** Reads of the files that are not over. */
+  readonly #reads = new Set<Promise<unknown>>();
+  readonly #played = playRuntime({
+    files: {
+      ...SYSTEM_FILES,
+      stat: (path: string) => this.#noted(SYSTEM_FILES.stat(path)),
+      readTextFile: (path: string) => this.#noted(SYSTEM_FILES.readTextFile(path)),
+    },
+  });
   #listener: TlsListener | undefined;
 
   private constructor(options: ServerOptions) {
@@ -372,6 +382,13 @@ class Scene implements AsyncDisposable {
     return new TextDecoder().decode(stdout).split("\r\n\r\n")[1] ?? "";
   }
 
+  #noted<Value>(read: Promise<Value>): Promise<Value> {
+    this.#reads.add(read);
+    const over = () => void this.#reads.delete(read);
+    read.then(over, over);
+    return read;
+  }
+
   countOf(msg: string): number {
     return this.#said.filter((one) => one === msg).length;
   }
@@ -382,6 +399,12 @@ class Scene implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#listener?.[Symbol.dispose]();
+    // A look at the files may have begun before. It reads one after the other.
+    do {
+      await Promise.allSettled(this.#reads);
+      await clock.turn();
+    } while (this.#reads.size > 0);
+    this.#played[Symbol.dispose]();
     await this.#server[Symbol.asyncDispose]();
     for (const owned of [this.first, this.second, this.#folder]) owned[Symbol.dispose]();
   }
