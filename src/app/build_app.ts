@@ -155,6 +155,7 @@ export function buildApp(given: AppParts): App {
       await prefetch?.idle();
       await page[Symbol.asyncDispose]();
       await downloads.idle();
+      await cache.kept.idle();
       await space[Symbol.asyncDispose]();
     },
   };

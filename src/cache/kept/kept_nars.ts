@@ -57,8 +57,16 @@ export class KeptNars {
   /** When a kept object was found missing or damaged. It may come back: a disk does. */
   readonly #lost = lruOf<StoredName, number>({ countMax: ENTRIES_MAX });
 
+  /** Removals and seals that no request waits for any more. */
+  readonly #writes = new Set<Promise<void>>();
+
   constructor(deps: KeptNarsDeps) {
     this.#deps = deps;
+  }
+
+  /** Resolves when no removal or seal is being written: the stores may close. */
+  async idle(): Promise<void> {
+    while (this.#writes.size > 0) await Promise.all(this.#writes);
   }
 
   /**
@@ -153,7 +161,7 @@ export class KeptNars {
     // A download repairs it, or a file that another process left will.
     if (this.#deps.downloads.has(name)) return;
     this.#lose(kept, { nar: name, expected: kept.fileSize, found, request_id: requestId });
-    if (found !== "nothing") await clock.within(this.#remove(kept), REMOVAL_WAIT_MS);
+    if (found !== "nothing") await clock.within(this.#noted(this.#remove(kept)), REMOVAL_WAIT_MS);
   }
 
   /** Logs the first finding of a lost file. */
@@ -181,10 +189,10 @@ export class KeptNars {
     // Whatever changes the file after the wait makes another seal than the one of this check.
     if (unsettledMs > 0) await clock.pause(unsettledMs);
     if (this.#isRight(file, await contentHash(file.stored))) {
-      void this.#seal(kept.at, seal);
+      void this.#noted(this.#seal(kept.at, seal));
       return "right";
     }
-    await clock.within(this.#remove(kept), REMOVAL_WAIT_MS);
+    await clock.within(this.#noted(this.#remove(kept)), REMOVAL_WAIT_MS);
     return "wrong";
   }
 
@@ -196,6 +204,11 @@ export class KeptNars {
     }
     this.#known.learn(kept.at, seal, content);
     return content === "right";
+  }
+
+  #noted(write: Promise<void>): Promise<void> {
+    this.#writes.add(write);
+    return write.finally(() => this.#writes.delete(write));
   }
 
   async #remove(kept: KeptFile): Promise<void> {
