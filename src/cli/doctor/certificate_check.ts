@@ -27,9 +27,9 @@ export async function checkCertificateOf(
   if (path === undefined || keyPath === undefined) return [];
   const { failed, notChecked } = findingsOn("certificate");
   try {
-    const [cert, key] = await answerInTime(
-      Promise.all([readNamedFile(path), readableText(keyPath)]),
-    );
+    // One after the other, so that the finding names the certificate where both are missing.
+    const cert = await answerInTime(readNamedFile(path));
+    const key = await answerInTime(readableText(keyPath));
     return [checkCertificate({ path, cert, key, nowMs })];
   } catch (error) {
     if (error instanceof Deno.errors.PermissionDenied) {
