@@ -311,6 +311,27 @@ for (
   );
 }
 
+const MIB = 1 << 20;
+
+for (
+  const [name, headers, expectedMs] of [
+    ["without a length leaves gaps of 4 ms for each 64 KiB", {}, 60],
+    ["with its length does not", { "content-length": `${MIB}` }, 0],
+  ] as const
+) {
+  sceneTest(
+    `documents: a large one ${name}`,
+    {
+      objects,
+      upstreams: [{ document: () => ({ status: 200, headers, body: new Uint8Array(MIB) }) }],
+    },
+    async (scene) => {
+      const { status, bytes, endMs } = await scene.get(LOG_PATH);
+      assert.deepEqual([status, bytes.length, endMs], [200, MIB, expectedMs]);
+    },
+  );
+}
+
 async function untilLogged(scene: Scene, msg: string): Promise<void> {
   for (let waits = 0; scene.logged(msg).length === 0; waits++) {
     assert.ok(waits < 6_000, `not logged within a minute: ${msg}`);

@@ -1,4 +1,5 @@
 import { ByteBlocks } from "../../base/byte_blocks.ts";
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import { PieceReader } from "../../base/piece_reader.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
@@ -17,6 +18,13 @@ import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 /** Read as part of the answer, under its timeouts: nearly all documents are smaller. */
 const FIRST_BYTES = 64 * 1024;
 
+/**
+ * Time between two pieces of 64 KiB of a document without a length. `fetch` decodes gzip and br on
+ * the thread that reads, which answers clients too, and drops the length. 256 KB of a bomb took it
+ * 4 s (measured, 2.6.8).
+ */
+const GAP_MS = 4;
+
 /** The names of an unknown encoding that may go on to a client. */
 const ENCODING_REGEXP = /^[a-z0-9-]{1,16}(?:, ?[a-z0-9-]{1,16})*$/;
 
@@ -31,6 +39,7 @@ export class HttpDocumentSource implements DocumentSource {
   readonly url: string;
   readonly #fetch: UpstreamFetch;
   readonly #idleTimeoutMs: number;
+  readonly #gaps = new Gaps();
 
   readonly #trace: UpstreamTrace;
 
@@ -79,7 +88,10 @@ export class HttpDocumentSource implements DocumentSource {
       codecs: name === undefined ? codecOfMagic(first.beginning) : codecs,
       bodyBytes: wholeNumber(length),
       framed: length !== "" || headers.has("transfer-encoding"),
-      ...bodyOf({ first, rest, idleTimeoutMs: this.#idleTimeoutMs }),
+      ...bodyOf({
+        ...{ first, rest, idleTimeoutMs: this.#idleTimeoutMs },
+        gaps: length === "" ? this.#gaps : undefined,
+      }),
     };
   }
 }
@@ -93,10 +105,25 @@ interface BodyParts {
   readonly first: ByteBlocks;
   readonly rest: PieceReader | undefined;
   readonly idleTimeoutMs: number;
+  /** Behind each piece of the rest; `undefined`: none. */
+  readonly gaps: Gaps | undefined;
+}
+
+/** Gaps that all documents of an upstream share. */
+class Gaps {
+  #nextAtMs = -Infinity;
+
+  /** Resolves when the next piece may be read. */
+  async behind({ length }: Bytes): Promise<void> {
+    const nowMs = clock.nowMs();
+    this.#nextAtMs = Math.max(nowMs, this.#nextAtMs) + GAP_MS * length / FIRST_BYTES;
+    // A timer takes a millisecond at least: small pieces share one.
+    if (this.#nextAtMs - nowMs >= GAP_MS) await clock.pause(this.#nextAtMs - nowMs);
+  }
 }
 
 function bodyOf(
-  { first, rest, idleTimeoutMs }: BodyParts,
+  { first, rest, idleTimeoutMs, gaps }: BodyParts,
 ): Pick<DocumentBody, "pieces" | "cancel"> {
   let isCancelled = false;
   const cancel = () => {
@@ -114,6 +141,7 @@ function bodyOf(
         if (result === undefined) throw new UpstreamTimeout("the rest of the body", idleTimeoutMs);
         if (result.piece === undefined) return;
         yield result.piece;
+        await gaps?.behind(result.piece);
       }
     } finally {
       cancel();
