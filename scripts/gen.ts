@@ -9,7 +9,6 @@ import { referenceTable } from "../src/config/render_help.ts";
 import { sampleFile } from "../src/config/render_toml.ts";
 import { permissionTable } from "../src/http/access/render_permissions.ts";
 import { withGenerated } from "./generated_part.ts";
-import { dashboardJson } from "./grafana/dashboard.ts";
 import { metricTable } from "./metric_table.ts";
 import { aliasTable, foreignTable } from "./ncps_tables.ts";
 import { nixOptions } from "./nix_options.ts";
@@ -24,7 +23,6 @@ const DOCUMENTS: Readonly<Record<string, (current: string) => string>> = {
   "docs/options.md": (current) => withGenerated(current, "options", referenceTable(OPTIONS)),
   "docs/security.md": (current) => withGenerated(current, "permissions", permissionTable()),
   "docs/observability.md": (current) => withGenerated(current, "metrics", metricTable()),
-  "docs/grafana/larder.json": dashboardJson,
   "docs/larder.toml": () => sampleFile(OPTIONS, SAMPLE_ABOUT),
   "docs/moving-from-ncps.md": (current) => {
     const withAliases = withGenerated(current, "ncps-aliases", aliasTable(OPTIONS));

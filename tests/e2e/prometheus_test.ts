@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { SECTIONS } from "../../scripts/grafana/dashboard.ts";
-import { asSent } from "../../scripts/grafana/expressions.ts";
+import { asSent, PANELS } from "../support/dashboard.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
@@ -35,12 +34,13 @@ testUnless(
     await knows(hits, 3);
     await knows('larder_cache_requests_total{result="miss"} > 0', 1);
     await knows("count(larder_build_info)", 1);
-    for (const { title, targets, ifEmpty } of SECTIONS.flatMap(({ panels }) => panels)) {
+    for (const { title, targets = [], fieldConfig } of PANELS) {
       await eventually(`${title} is as the dashboard says`, async () => {
         const found = await Promise.all(
           targets.map(({ expr }) => prometheus.query(asSent(expr, "1m"))),
         );
-        return found.some((value) => value === undefined) === (ifEmpty !== undefined);
+        return found.some((value) => value === undefined) ===
+          (fieldConfig?.defaults.noValue !== undefined);
       });
     }
   },

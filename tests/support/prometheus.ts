@@ -1,12 +1,6 @@
-import { nameOf, type Series } from "../../scripts/grafana/series.ts";
 import { eventually } from "./eventually.ts";
 import { freePort } from "./free_port.ts";
 import { tempFolder } from "./temp_folder.ts";
-
-interface PrometheusSeries {
-  readonly metric: Readonly<Record<string, string>>;
-  readonly values: readonly (readonly [number, string])[];
-}
 
 /** A real Prometheus that scrapes one server as the job `larder`. */
 export class Prometheus implements AsyncDisposable {
@@ -52,23 +46,6 @@ export class Prometheus implements AsyncDisposable {
     if (status !== "success") throw new Error(`Cannot query ${expression}: ${error}`);
     const value = data.result[0]?.value[1];
     return value === undefined ? undefined : Number(value);
-  }
-
-  /** All series of an expression over a time, named by a legend such as `{{kind}}`. */
-  async range(
-    expression: string,
-    { fromS, toS, stepS }: { fromS: number; toS: number; stepS: number },
-    legend: string,
-  ): Promise<readonly Series[]> {
-    const times = { start: String(fromS), end: String(toS), step: String(stepS) };
-    const body = new URLSearchParams({ query: expression, ...times });
-    const answer = await fetch(`${this.#url}/api/v1/query_range`, { method: "POST", body });
-    const { status, data, error } = await answer.json();
-    if (status !== "success") throw new Error(`Cannot query ${expression}: ${error}`);
-    return data.result.map(({ metric, values }: PrometheusSeries) => ({
-      name: nameOf(legend, metric),
-      points: values.map(([atS, value]) => [atS, Number(value)] as const),
-    }));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -11,7 +11,7 @@ Deno.test("generated documents: one that differs or is missing is found and name
   const root = await Deno.makeTempDir();
   try {
     const options = "# T\n<!-- options:begin -->\nold\n<!-- options:end -->\nmore\n";
-    for (const folder of ["docs", "docs/grafana", "nix"]) await Deno.mkdir(`${root}/${folder}`);
+    for (const folder of ["docs", "nix"]) await Deno.mkdir(`${root}/${folder}`);
     await Deno.writeTextFile(`${root}/docs/options.md`, options);
     const marks = (name: string) => `<!-- ${name}:begin -->\n<!-- ${name}:end -->\n`;
     const moving = marks("ncps-aliases") + marks("ncps-foreign");
@@ -26,7 +26,6 @@ Deno.test("generated documents: one that differs or is missing is found and name
       "docs/options.md",
       "docs/security.md",
       "docs/observability.md",
-      "docs/grafana/larder.json",
       "docs/larder.toml",
       "docs/moving-from-ncps.md",
       "nix/options.nix",
