@@ -12,7 +12,7 @@ Deno.test("dashboard: each panel explains itself, and links to an alert that exi
   for (const { title, description = "" } of PANELS) {
     assert.match(description, /^[A-Za-z0-9].{20,}\.$/, title);
   }
-  for (const url of linked) assert.ok(ALERTS.includes(`${url}\n`), url);
+  for (const url of linked) assert.ok(ALERTS.includes(`"${url}"`), url);
 });
 
 Deno.test("dashboard: the panel of an option names it while it has no data", () => {
