@@ -55,10 +55,14 @@ function tableOf(areas: Areas, records: readonly ReliabilityRecord[]): string {
   ];
   for (const [area, heading] of Object.entries(areas)) {
     lines.push(`| **${heading}** | | |`);
-    for (const { fault, saw, withinMs, kept } of records.filter((one) => one.area === area)) {
-      const limit = withinMs === undefined ? "" : `, within ${withinMs / 1_000} s`;
-      lines.push(`| ${fault} | ${SIGHTS[saw]}${limit} | ${KEEPINGS[kept]} |`);
+    for (const { fault, saw, kept, ...times } of records.filter((one) => one.area === area)) {
+      lines.push(`| ${fault} | ${SIGHTS[saw]}${timeOf(times)} | ${KEEPINGS[kept]} |`);
     }
   }
   return `${lines.join("\n")}\n`;
+}
+
+function timeOf({ withinMs, afterMs }: Pick<ReliabilityRecord, "withinMs" | "afterMs">): string {
+  if (afterMs !== undefined) return afterMs === 0 ? ", at once" : `, after ${afterMs / 1_000} s`;
+  return withinMs === undefined ? "" : `, within ${withinMs / 1_000} s`;
 }

@@ -78,7 +78,7 @@ const LONG: readonly string[] = [
   "tests/e2e/upload_crowd_test.ts",
   "tests/e2e/upload_test.ts",
   "tests/http",
-  "tests/reliability",
+  "tests/reliability/broken_uploads_test.ts",
 ];
 
 function combinationOf(text: string): readonly BackEnd[] {

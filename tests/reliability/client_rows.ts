@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
-import { FaultProxy } from "../support/fault_proxy.ts";
-import { Gate } from "../support/faults.ts";
-import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
+import { atRate } from "../simulation/scene.ts";
+import { type RawConnection, rawExchange, requestText } from "../support/raw_http.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
+import { makeStoreObject } from "../support/store_object.ts";
 import type { Row } from "./row.ts";
-import type { Scene } from "./scene.ts";
+import type { RowScene } from "./row_scene.ts";
 
 const area = "client";
 const HALF = 500_000;
+
+const large = makeStoreObject({ name: "large-1.0", size: 20_000_000 });
 
 export const CLIENT_ROWS: readonly Row[] = [
   {
@@ -16,9 +18,7 @@ export const CLIENT_ROWS: readonly Row[] = [
     saw: "left",
     kept: "nar",
     async asks(scene) {
-      const request = requestText("GET", (await scene.narinfo()).narPath);
-      const { body } = await rawRequest(scene.port, request, { stopAfterBodyBytes: HALF });
-      assert.equal(body.length, HALF);
+      assert.equal((await halfOf(scene)).length, HALF);
       return "left";
     },
   },
@@ -27,17 +27,14 @@ export const CLIENT_ROWS: readonly Row[] = [
     area,
     saw: "whole",
     kept: "nar",
+    breaks: (scene) => scene.behave({ nar: atRate(HALF) }),
     async asks(scene) {
-      const gate = new Gate();
-      scene.upstream.breakNar(gate.fault);
       const narinfo = await scene.narinfo();
       const first = await asked(scene, narinfo.narPath);
-      await gate.reached(0);
+      const { reader } = await first.answer();
       const second = scene.request("GET", narinfo.narPath);
-      gate.release(HALF);
-      await (await first.answer()).reader.read(HALF - 1);
+      await reader.read(HALF - 1);
       await first[Symbol.asyncDispose]();
-      gate.open();
       return await scene.sightOf(await second, narinfo);
     },
   },
@@ -46,7 +43,7 @@ export const CLIENT_ROWS: readonly Row[] = [
     area,
     saw: "whole",
     kept: "nar",
-    narBytes: 20_000_000,
+    scene: { objects: [large] },
     async asks(scene) {
       const narinfo = await scene.narinfo();
       await using slow = await asked(scene, narinfo.narPath);
@@ -65,22 +62,24 @@ export const CLIENT_ROWS: readonly Row[] = [
     saw: "rest",
     kept: "nar",
     async asks(scene) {
-      await using proxy = new FaultProxy({ targetPort: scene.port, cutAfterBytes: HALF });
+      const half = await halfOf(scene);
       const { narPath } = await scene.narinfo();
-      const { body, complete } = await rawRequest(proxy.port, requestText("GET", narPath));
-      assert.ok(!complete && body.length > 0);
-      proxy.cutAfterBytes = undefined;
-      const range = { Range: `bytes=${body.length}-` };
-      const rest = await rawRequest(proxy.port, requestText("GET", narPath, range));
+      const rest = await scene.request("GET", narPath, { Range: `bytes=${half.length}-` });
       assert.deepEqual([rest.status, rest.complete], [206, true]);
-      assertSameBytes(await new Blob([body, rest.body]).bytes(), await scene.bytes());
+      assertSameBytes(await new Blob([half, rest.body]).bytes(), scene.object.nar);
       return "rest";
     },
   },
 ];
 
-async function asked(scene: Scene, path: string): Promise<RawConnection> {
-  const connection = await RawConnection.open(scene.port);
+/** The half of a NAR, behind which its client leaves. */
+async function halfOf(scene: RowScene) {
+  const request = requestText("GET", (await scene.narinfo()).narPath);
+  return (await rawExchange(scene.scene.connect(), request, { stopAfterBodyBytes: HALF })).body;
+}
+
+async function asked({ scene }: RowScene, path: string): Promise<RawConnection> {
+  const connection = scene.connect();
   await connection.send(requestText("GET", path));
   return connection;
 }

@@ -1,15 +1,15 @@
-import type { Bytes } from "../../src/base/bytes.ts";
+import { gzipSync } from "node:zlib";
 import {
-  chunked,
-  corruptByteAt,
-  cutAfter,
-  fileFault,
-  firstTimes,
+  type Alteration,
+  cutAt,
+  inChunks,
   inOrder,
-  stallAfter,
+  inTurn,
+  OBJECT,
+  rewritten,
+  stallAt,
   status,
-} from "../support/faults.ts";
-import { rewritten } from "../support/narinfo_faults.ts";
+} from "../simulation/scene.ts";
 import type { Row } from "./row.ts";
 
 const area = "upstream";
@@ -17,6 +17,7 @@ const HALF = 500_000;
 const cut = { area, saw: "cut", kept: "narinfo" } as const;
 const refused = { area, saw: "refused", kept: "narinfo" } as const;
 const whole = { area, saw: "whole", kept: "nar" } as const;
+const honest: Alteration = (answer) => answer;
 
 /** Upstreams whose narinfos are good, and whose NARs are not. */
 export const NAR_ROWS: readonly Row[] = [
@@ -25,73 +26,79 @@ export const NAR_ROWS: readonly Row[] = [
     area,
     saw: "absent",
     kept: "narinfo",
-    breaks: ({ upstream }) => upstream.breakNar(status(500)),
+    breaks: (scene) => scene.behave({ nar: status(500) }),
   },
   {
     fault: "a NAR with a wrong bit",
     ...refused,
-    breaks: ({ upstream }) => upstream.breakNar(corruptByteAt(HALF)),
+    breaks: (scene) => scene.behave({ nar: withWrongBit }),
   },
   {
     fault: "a NAR without an end",
     ...refused,
-    breaks: ({ upstream }) =>
-      upstream.breakNar((answer) => ({ ...answer, framing: "chunked", body: endless() })),
+    breaks: (scene) =>
+      scene.behave({
+        nar: inOrder(inChunks, (answer) => ({ ...answer, body: ReadableStream.from(endless()) })),
+      }),
   },
   {
     fault: "a small file that holds 64 MiB more than was signed",
     ...refused,
-    breaks: async ({ upstream }) => {
-      const bomb = await gzippedZeros(64 << 20);
-      upstream.breakNarinfo(
-        rewritten((text) =>
-          text.replace(/^Compression: .*$/m, "Compression: gzip")
+    breaks: (scene) => {
+      const body = gzipSync(new Uint8Array(64 << 20));
+      scene.behave({
+        narinfo: rewritten((lines) =>
+          lines.replace(/^Compression: .*$/m, "Compression: gzip")
             .replace(/^FileHash: .*\nFileSize: .*\n/m, "")
         ),
-      );
-      upstream.breakNar((answer) => ({ ...answer, body: bomb, framing: bomb.length }));
+        nar: (answer) => ({ ...answer, body, headers: { "content-length": `${body.length}` } }),
+      });
     },
   },
   {
     fault: "a NAR that is cut halfway; the same upstream has the rest",
     ...whole,
-    breaks: ({ upstream }) => upstream.breakNar(firstTimes(1, cutAfter(HALF))),
+    breaks: (scene) => scene.behave({ nar: inTurn(cutAt(HALF), honest) }),
   },
   {
     fault: "cut halfway; another upstream has the same file",
     ...whole,
-    other: {},
-    breaks: ({ upstream }) => upstream.breakNar(fileFault(cutAfter, HALF)),
+    scene: { upstreams: [{ nar: cutAt(HALF) }, {}] },
   },
   {
     fault: "cut halfway; only an upstream without ranges has it, and sends it from its start",
     ...whole,
-    other: { hasRanges: false },
-    breaks: ({ upstream }) => upstream.breakNar(fileFault(cutAfter, HALF)),
+    scene: { upstreams: [{ nar: cutAt(HALF) }, { nar: withoutRanges }] },
   },
   {
     fault: "silence halfway; the same upstream has the rest",
     ...whole,
-    breaks: ({ upstream }) => upstream.breakNar(firstTimes(1, stallAfter(HALF))),
+    breaks: (scene) => scene.behave({ nar: inTurn(stallAt(HALF), honest) }),
   },
   {
     fault: "cut halfway, and no upstream has the rest",
     ...cut,
-    breaks: ({ upstream }) => upstream.breakNar(fileFault(cutAfter, HALF)),
+    breaks: (scene) => scene.behave({ nar: cutAt(HALF) }),
   },
   {
     fault: "cut halfway in chunks, and no upstream has the rest",
     ...cut,
-    upstream: { dialect: "attic" },
-    breaks: ({ upstream }) => upstream.breakNar(inOrder(chunked(), fileFault(cutAfter, HALF))),
+    breaks: (scene) => scene.behave({ nar: inOrder(inChunks, cutAt(HALF)) }),
   },
 ];
 
-async function* endless(): AsyncGenerator<Uint8Array> {
-  for (const piece = new Uint8Array(64 * 1024);;) yield piece;
+function withWrongBit(answer: Parameters<Alteration>[0]): ReturnType<Alteration> {
+  const body = OBJECT.nar.slice();
+  body[HALF] = (body[HALF] ?? 0) ^ 1;
+  return { ...answer, body };
 }
 
-async function gzippedZeros(byteLength: number): Promise<Bytes> {
-  const zeros = new Blob([new Uint8Array(byteLength)]).stream();
-  return await new Response(zeros.pipeThrough(new CompressionStream("gzip"))).bytes();
+/** The whole file, whatever range is requested. */
+function withoutRanges(): ReturnType<Alteration> {
+  const { nar } = OBJECT;
+  return { status: 200, headers: { "content-length": String(nar.length) }, body: nar };
+}
+
+async function* endless(): AsyncGenerator<Uint8Array> {
+  for (const piece = new Uint8Array(64 * 1024);;) yield piece;
 }

@@ -1,22 +1,17 @@
-import type { FakeUpstreamOptions } from "../support/fake_upstream.ts";
-import type { LarderFlags } from "../support/larder_process.ts";
+import type { SceneOptions } from "../simulation/scene.ts";
 import type { ReliabilityRecord, Sight } from "../support/reliability_record.ts";
-import type { Scene, Upstreams } from "./scene.ts";
+import type { RowScene } from "./row_scene.ts";
 
 /** A fault, the way to inject it, and the required outcome. */
 export interface Row extends ReliabilityRecord {
-  /** Of the NAR; default: a million. */
-  readonly narBytes?: number;
-  readonly upstream?: FakeUpstreamOptions;
-  /** A second upstream that has the same object. */
-  readonly other?: FakeUpstreamOptions;
-  readonly flags?: LarderFlags;
-  /** Why it cannot be tried on the back ends of this run; empty where it can. */
-  readonly excuse?: string;
-  /** Breaks something before larder starts. */
-  readonly breaksFirst?: (upstreams: Upstreams) => Promise<unknown>;
+  /** Default: one upstream, with an object of a million bytes. */
+  readonly scene?: Partial<SceneOptions>;
+  /** The rows are in a file that another process locks. */
+  readonly isLocked?: true;
   /** Breaks something before the client asks. */
-  readonly breaks?: (scene: Scene) => unknown;
+  readonly breaks?: (scene: RowScene) => void;
   /** In place of a client that asks for narinfo and NAR. */
-  readonly asks?: (scene: Scene) => Promise<Sight>;
+  readonly asks?: (scene: RowScene) => Promise<Sight>;
+  /** What holds after the fault. Default: all upstreams behave, and the object comes whole. */
+  readonly mended?: (scene: RowScene) => Promise<void>;
 }

@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
+import type { DatabaseSync } from "node:sqlite";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { clock, playRuntime } from "../../src/runtime/current.ts";
+import { RawConnection } from "../support/raw_http.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { MemoryFiles } from "./memory_files.ts";
 import { type PlayedAnswer, PlayedNetwork, type PlayedRequest } from "./played_net.ts";
 import { SeededDice } from "./seeded_dice.ts";
 import { asOwner, VirtualClock } from "./virtual_clock.ts";
 import { NARS, type SharedWorld, STORAGE, TEMP, WorldMember } from "./world_member.ts";
-import { narFilesOf, type WorldObject } from "./world_objects.ts";
+import { narFilesOf, type PLAYED_COMPRESSIONS, type WorldObject } from "./world_objects.ts";
 import { WorldUpstream } from "./world_upstream.ts";
 
 /** Changes an honest answer of an upstream before it leaves. */
@@ -31,6 +33,8 @@ export interface SceneUpstream extends Behaviour {
   readonly objects?: readonly StoreObject[];
   /** Default: by place. */
   readonly priority?: number;
+  /** Default: "none". */
+  readonly compression?: typeof PLAYED_COMPRESSIONS[number];
 }
 
 export interface SceneOptions {
@@ -41,6 +45,10 @@ export interface SceneOptions {
   readonly prefetches?: boolean;
   readonly timeouts?: SharedWorld["timeouts"];
   readonly negativeTtlMs?: number;
+  readonly takesUploads?: boolean;
+  readonly isUnprobed?: boolean;
+  /** A file for the rows, which another process may lock. Default: they are in memory. */
+  readonly databasePath?: string;
 }
 
 /** A response as its client saw it; times count from the request, in virtual milliseconds. */
@@ -90,9 +98,9 @@ export async function playScene<Result>(
   for (const folder of [STORAGE, NARS, TEMP]) files.mkdirSync(folder, { recursive: true });
   const { objects = [OBJECT] } = options;
   const all = await Promise.all(objects.map(narFilesOf));
-  const database = await openDatabase(":memory:");
+  const database = await openDatabase(options.databasePath ?? ":memory:");
   const rows = new SqliteMetadataStore(database, () => clock.wallMs());
-  const scene = new Scene(options, { files, dice, objects: all, rows });
+  const scene = new Scene(options, { files, dice, objects: all, rows, database });
   // Whatever ran before may have left its owner, whose timers are dead.
   return await asOwner(undefined, () => played.play(scene.run(play), SCENE_MAX_MS));
 }
@@ -102,6 +110,7 @@ interface SceneParts {
   readonly dice: SeededDice;
   readonly objects: readonly WorldObject[];
   readonly rows: SqliteMetadataStore;
+  readonly database: DatabaseSync;
 }
 
 const MEMBER = "larder";
@@ -109,13 +118,21 @@ const MEMBER = "larder";
 export class Scene {
   readonly upstreams: readonly WorldUpstream[];
   readonly log: LogLine[] = [];
+  readonly files: MemoryFiles;
+  readonly database: DatabaseSync;
   readonly #network = new PlayedNetwork(() => 0);
   readonly #member: WorldMember;
 
-  constructor(options: SceneOptions, { files, dice, objects, rows }: SceneParts) {
+  constructor(options: SceneOptions, parts: SceneParts) {
+    const { files, dice, objects, rows } = parts;
+    this.files = files;
+    this.database = parts.database;
     this.upstreams = options.upstreams.map((given, at) => {
       const own = objects.filter(({ object }) => given.objects?.includes(object) ?? true);
-      const upstream = new WorldUpstream(`u${at}`, own, { compression: "none", dice });
+      const upstream = new WorldUpstream(`u${at}`, own, {
+        compression: given.compression ?? "none",
+        dice,
+      });
       this.#network.hosts.set(upstream.name, upstream);
       return upstream;
     });
@@ -131,6 +148,8 @@ export class Scene {
       )),
       trustedKeys: this.upstreams.map(({ publicKey }) => publicKey),
       prefetches: options.prefetches ?? false,
+      takesUploads: options.takesUploads ?? false,
+      isUnprobed: options.isUnprobed ?? false,
       ...options.timeouts && { timeouts: options.timeouts },
       ...options.negativeTtlMs !== undefined && { negativeTtlMs: options.negativeTtlMs },
       changed() {},
@@ -192,6 +211,16 @@ export class Scene {
     const bytes = new Uint8Array(await new Blob(pieces).arrayBuffer());
     const endMs = clock.nowMs() - startedAtMs;
     return { ...{ status, bytes, isWhole, headMs, endMs }, headers: response.headers };
+  }
+
+  /** A connection to larder's HTTP server, on which the test decides about every byte. */
+  connect(): RawConnection {
+    return new RawConnection(this.#member.connect());
+  }
+
+  /** Resolves when no download is running. */
+  downloadsOver(): Promise<void> {
+    return this.#member.downloadsOver();
   }
 
   get(path: string, headers?: HeadersInit): Promise<Seen> {
@@ -257,16 +286,37 @@ export const stallAt = (at: number): Alteration => (answer, { headers }) => (
 );
 
 /** Without a length, the body ends at this byte of the file as if it were whole. */
-export const endAt = (at: number): Alteration => ({ headers = {}, ...answer }, request) => {
-  const { "content-length": _, ...others } = headers;
-  return { ...answer, headers: others, endAt: at - startOf(request.headers) };
-};
+export const endAt = (at: number): Alteration => (answer, request) => ({
+  ...inChunks(answer, request),
+  endAt: at - startOf(request.headers),
+});
 
 /** Another body in place of the answer's. */
 export const text = (content: string, code = 200): Alteration => () => {
   const body = new TextEncoder().encode(content);
   return { status: code, headers: { "content-length": String(body.length) }, body };
 };
+
+/** Other lines in a narinfo; nothing is signed again. */
+export const rewritten = (change: (lines: string) => string): Alteration => (answer, request) => {
+  const { body } = answer;
+  if (!(body instanceof Uint8Array)) return answer;
+  return text(change(new TextDecoder().decode(body)))(answer, request);
+};
+
+/** So many bytes of the body in a second. */
+export const atRate = (rate: number): Alteration => (answer) => ({ ...answer, rate });
+
+/** A body without its length. */
+export const inChunks: Alteration = ({ headers = {}, ...answer }) => {
+  const { "content-length": _, ...others } = headers;
+  return { ...answer, headers: others };
+};
+
+/** One alteration of the same answer behind the other. */
+export const inOrder = (...all: readonly Alteration[]): Alteration => (answer, request) => (
+  all.reduce((altered, alter) => alter(altered, request), answer)
+);
 
 /** One alteration for each request, in order, and then the last one. */
 export function inTurn(first: Alteration, ...others: readonly Alteration[]): Alteration {

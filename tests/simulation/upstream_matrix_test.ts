@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { type Alteration, never, OBJECT, reset, sceneTest, status, text } from "./scene.ts";
+import {
+  type Alteration,
+  never,
+  OBJECT,
+  reset,
+  rewritten,
+  sceneTest,
+  status,
+  text,
+} from "./scene.ts";
 
 const PATH = `/${OBJECT.storePathHash}.narinfo`;
 const IDLE_MS = 30_000;
@@ -12,15 +21,9 @@ const BEHAVIOURS: Readonly<Record<string, Alteration | undefined>> = {
   "timeout": never,
   "reset": reset,
   "garbage": text("<html>please log in</html>"),
-  "bad signature": (answer, request) => {
-    const { body } = answer;
-    assert.ok(body instanceof Uint8Array);
-    const lines = new TextDecoder().decode(body).replace(
-      /^(Sig: [^:]+:).*$/m,
-      `$1${"A".repeat(86)}==`,
-    );
-    return text(lines)(answer, request);
-  },
+  "bad signature": rewritten((lines) =>
+    lines.replace(/^(Sig: [^:]+:).*$/m, `$1${"A".repeat(86)}==`)
+  ),
 };
 
 for (const [first, narinfo] of Object.entries(BEHAVIOURS)) {

@@ -4,6 +4,7 @@ import { type App, buildApp } from "../../src/app/build_app.ts";
 import { startChores } from "../../src/app/chores.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
 import { StreamAnswer } from "../../src/http/message/answer.ts";
+import { HttpServer } from "../../src/http/server/http_server.ts";
 import { LeaseMetrics } from "../../src/locks/lease_metrics.ts";
 import { Leases } from "../../src/locks/leases.ts";
 import { MemberLeases } from "../../src/locks/work_leases.ts";
@@ -23,9 +24,11 @@ import { Metrics } from "../../src/telemetry/metrics.ts";
 import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
 import { NO_TRACER } from "../../src/telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../../src/upstream/http/http_settings.ts";
+import { WRITE_TOKEN } from "../support/uploading.ts";
 import type { MemoryFiles } from "./memory_files.ts";
 import type { PlayedAnswer, PlayedHost, PlayedNetwork, PlayedRequest } from "./played_net.ts";
 import type { PlayedLocks } from "./played_locks.ts";
+import { PlayedListener, type PlayedSocket } from "./played_socket.ts";
 import { PlayedThreads } from "./played_threads.ts";
 import { asOwner, Owner } from "./virtual_clock.ts";
 
@@ -47,6 +50,10 @@ export interface SharedWorld {
   readonly timeouts?: Partial<typeof TIMEOUTS>;
   readonly trustedKeys: readonly PublicKey[];
   readonly prefetches: boolean;
+  /** Takes uploads with `WRITE_TOKEN`. Default: false. */
+  readonly takesUploads?: boolean;
+  /** Takes requests before it has heard of its upstreams, as in production. Default: false. */
+  readonly isUnprobed?: boolean;
   /** Default: a minute. */
   readonly negativeTtlMs?: number;
   /** Tells the other members of a change of rows. */
@@ -56,6 +63,12 @@ export interface SharedWorld {
 
 const TIMEOUTS = { dialTimeoutMs: 3_000, headerTimeoutMs: 3_000, idleTimeoutMs: 30_000 };
 const HOT_NARS = { fileBytesMax: 30_000, totalBytesMax: 100_000 };
+
+interface Listening {
+  readonly server: HttpServer;
+  readonly listener: PlayedListener;
+  readonly accepting: Promise<void>;
+}
 
 /** One larder process of the world, from its start to its end. Restarts are new processes. */
 export class WorldMember implements PlayedHost {
@@ -71,6 +84,7 @@ export class WorldMember implements PlayedHost {
   #chores: AsyncDisposable | undefined;
   #spool: LocalSpool | undefined;
   #metadata: HotMetadataStore | undefined;
+  #listening: Listening | undefined;
   readonly #listeners = new Set<() => void>();
   readonly id: MemberId;
 
@@ -101,6 +115,17 @@ export class WorldMember implements PlayedHost {
     return asOwner(this.owner, () => this.#start());
   }
 
+  /** The client's end of a new connection to its HTTP server. */
+  connect(): PlayedSocket {
+    this.#listening ??= asOwner(this.owner, () => this.#listen());
+    return this.#listening.listener.connect();
+  }
+
+  /** Resolves when no download is running. */
+  async downloadsOver(): Promise<void> {
+    await this.#app?.downloadsOver();
+  }
+
   /** Other members have written. */
   rowsChanged(): void {
     if (this.died.aborted) return;
@@ -121,6 +146,9 @@ export class WorldMember implements PlayedHost {
   async stop(): Promise<void> {
     await asOwner(this.owner, async () => {
       this.#app?.stopping();
+      this.#listening?.listener.close();
+      await this.#listening?.server.shutdown();
+      await this.#listening?.accepting;
       await this.#app?.downloadsOver();
       await this.#chores?.[Symbol.asyncDispose]();
       await this.#app?.[Symbol.asyncDispose]();
@@ -155,7 +183,7 @@ export class WorldMember implements PlayedHost {
   async #start(): Promise<void> {
     const world = this.#world;
     const { network, limitBytes, upstreams, trustedKeys, locks } = world;
-    const log = createLogger("info", { write: (line) => world.note(this.name, line.trimEnd()) });
+    const log = createLogger("info", { write: (line) => this.#noteLine(line) });
     const problems = new RecentProblems(() => clock.wallMs());
     const database = this.#database();
     const metadata = this.#metadata = new HotMetadataStore(database, log);
@@ -199,7 +227,7 @@ export class WorldMember implements PlayedHost {
         priority: 30,
         ownNames: [this.name],
         usesTls: false,
-        tokens: [],
+        tokens: world.takesUploads ? [WRITE_TOKEN] : [],
       },
       telemetry: {
         log: problems.watch(log),
@@ -216,7 +244,7 @@ export class WorldMember implements PlayedHost {
       },
       writes: {
         allowDelete: true,
-        uploads: { allowed: false, keys: [], requireSignature: false },
+        uploads: { allowed: world.takesUploads ?? false, keys: [], requireSignature: false },
       },
       nowMs: () => clock.wallMs(),
       runtime: { net: this.#net, threads: this.#threads },
@@ -225,7 +253,8 @@ export class WorldMember implements PlayedHost {
     await app.space.open();
     await app.history.start();
     await app.receive(spool.takeReceived());
-    await app.probeUpstreams();
+    const probed = app.probeUpstreams();
+    if (!world.isUnprobed) await probed;
     this.#app = app;
     network.hosts.set(this.name, this);
     this.#chores = startChores({
@@ -241,6 +270,21 @@ export class WorldMember implements PlayedHost {
       metrics: this.metrics,
       log,
     });
+  }
+
+  #listen(): Listening {
+    if (this.#app === undefined) throw new TypeError("connection refused");
+    const log = createLogger("info", { write: (line) => this.#noteLine(line) });
+    const server = new HttpServer(
+      { ...this.#app.pipeline, log, nowMs: () => clock.wallMs() },
+      { connectionsMax: 1_000, perAddressMax: Infinity },
+    );
+    const listener = new PlayedListener();
+    return { server, listener, accepting: server.serve(listener) };
+  }
+
+  #noteLine(line: string): void {
+    this.#world.note(this.name, line.trimEnd());
   }
 
   #feed(): ChangeFeed {

@@ -1,6 +1,5 @@
 import type { Compression } from "../../src/nix/compression.ts";
 import { generateSecretKey, type SecretKey } from "../../src/nix/signature.ts";
-import { BlackHole } from "./black_hole.ts";
 import { available } from "./compressors.ts";
 import { type Dialect, type DialectRow, DIALECTS, type NarFile, narinfoText } from "./dialects.ts";
 import { DROP, ExactServer, type Exchange } from "./exact_server.ts";
@@ -65,7 +64,6 @@ export class FakeUpstream implements AsyncDisposable {
   readonly #objects = new Map<string, StoreObject>();
   readonly #files = new Map<StoreObject, Promise<NarFile>>();
   #breakages: Breakage[] = [];
-  #hole: BlackHole | undefined;
 
   constructor(options: FakeUpstreamOptions) {
     this.#options = options;
@@ -178,29 +176,16 @@ export class FakeUpstream implements AsyncDisposable {
     return this.#server.stop();
   }
 
-  /** As `stop`, but connections are not even refused: packets to it vanish. */
-  async vanish(): Promise<void> {
-    await this.#server.stop();
-    this.#hole = await BlackHole.open(this.port);
-  }
-
   /** Switched on again, on the same port. */
   start(): Promise<void> {
-    this.#fillHole();
     return this.#server.start();
   }
 
   /** Throws when `onRequest` or a fault threw. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#fillHole();
     await this.#server[Symbol.asyncDispose]();
     // A compressor that nobody waits for any more must not outlive the test.
     await Promise.allSettled(this.#files.values());
-  }
-
-  #fillHole(): void {
-    this.#hole?.[Symbol.dispose]();
-    this.#hole = undefined;
   }
 
   get #row(): DialectRow {

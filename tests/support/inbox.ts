@@ -10,14 +10,14 @@ const READ_BYTES = 64 * 1024;
  * the other side feels a slow reader.
  */
 export class Inbox {
-  readonly #conn: Deno.Conn;
+  readonly #conn: Pick<Deno.Conn, "read">;
   readonly #left = Promise.withResolvers<void>();
   readonly #readsAhead: boolean;
   #bytes: Bytes = new Uint8Array(0);
   #ended = false;
   #reading: Promise<void> | undefined;
 
-  constructor(conn: Deno.Conn, { readsAhead }: { readonly readsAhead: boolean }) {
+  constructor(conn: Pick<Deno.Conn, "read">, { readsAhead }: { readonly readsAhead: boolean }) {
     this.#conn = conn;
     this.#readsAhead = readsAhead;
     if (readsAhead) this.#more();

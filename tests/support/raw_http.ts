@@ -36,13 +36,25 @@ export async function rawRequest(
   request: string | Uint8Array,
   { stopAfterBodyBytes = Infinity }: RawOptions = {},
 ): Promise<RawAnswer> {
-  await using connection = await RawConnection.open(port);
+  return await rawExchange(await RawConnection.open(port), request, { stopAfterBodyBytes });
+}
+
+/** Sends these bytes on a new connection, reads one answer and leaves. */
+export async function rawExchange(
+  opened: RawConnection,
+  request: string | Uint8Array,
+  { stopAfterBodyBytes = Infinity }: RawOptions = {},
+): Promise<RawAnswer> {
+  await using connection = opened;
   await connection.send(request);
   const isHead = typeof request === "string" && request.startsWith("HEAD ");
   const { status, headers, interim, reader } = await connection.answer({ isHead });
   const body = await reader.read(stopAfterBodyBytes);
   return { status, headers, interim, body, complete: reader.isComplete };
 }
+
+/** The part of a connection that a client uses. */
+type ClientSocket = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close">;
 
 /** The head of an answer, and its body to be read as slowly as the test likes. */
 export interface RawHead extends Omit<RawAnswer, "body" | "complete"> {
@@ -51,10 +63,10 @@ export interface RawHead extends Omit<RawAnswer, "body" | "complete"> {
 
 /** A connection on which the test decides about every byte, for several answers if it likes. */
 export class RawConnection implements AsyncDisposable {
-  readonly #conn: Deno.Conn;
+  readonly #conn: ClientSocket;
   readonly #inbox: Inbox;
 
-  private constructor(conn: Deno.Conn) {
+  constructor(conn: ClientSocket) {
     this.#conn = conn;
     this.#inbox = new Inbox(conn, { readsAhead: false });
   }

@@ -35,6 +35,8 @@ export interface ReliabilityRecord {
   readonly saw: Sight;
   /** It was seen in less than this. */
   readonly withinMs?: number | undefined;
+  /** It was seen at this moment, exactly. */
+  readonly afterMs?: number | undefined;
   readonly kept: Keeping;
 }
 

@@ -19,7 +19,11 @@ export interface ServedNarinfo {
 
 /** The narinfo that is served on a port of 127.0.0.1. Fails unless it is there. */
 export async function servedNarinfo(port: number, storePathHash: string): Promise<ServedNarinfo> {
-  const { status, body } = await get(port, `/${storePathHash}.narinfo`);
+  return narinfoIn(await get(port, `/${storePathHash}.narinfo`));
+}
+
+/** The narinfo of an answer. Fails unless it is there. */
+export function narinfoIn({ status, body }: RawAnswer): ServedNarinfo {
   assert.equal(status, 200, "the narinfo's status");
   const lines = new Map(
     new TextDecoder().decode(body).split("\n").map((line) => {

@@ -37,7 +37,7 @@ export async function listenAgain(port: number, tcpBacklog?: number): Promise<De
 
 /** Writes every byte, in pieces so that `onWritten` can count while a slow client reads. */
 export async function writeAll(
-  conn: Deno.Conn,
+  conn: Pick<Deno.Conn, "write">,
   bytes: Uint8Array,
   onWritten?: (byteLength: number) => void,
 ): Promise<void> {
