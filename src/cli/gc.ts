@@ -42,8 +42,11 @@ that keeps it from its target. If you interrupt the command, the run stops where
   run: gcCommand,
 };
 
-/** Timeout of a silent run; the server reports every second. */
-const SILENCE_MAX_MS = 600_000;
+/** Time in which a run's figures change at least once; the server reports every second. */
+const STANDSTILL_MAX_MS = 600_000;
+
+/** The longest run that is followed: a server may count up for ever. */
+const RUN_MAX_MS = 86_400_000;
 
 /** An event has some 300 characters. */
 const EVENT_LENGTH_MAX = 64 * 1024;
@@ -96,30 +99,44 @@ async function start(
 async function follow(answer: Response, process: CommandProcess): Promise<GcDone> {
   let last: GcProgress | undefined;
   using _status = new StatusLine(process, () => progressLine(last));
-  for await (const event of eventsOf(answer)) {
+  for await (const event of followedEvents(answer)) {
     if (event.event === "done") return event;
     last = event;
   }
   throw new Failure("corrupt", "Cannot follow the run: it failed; see the server's log");
 }
 
-async function* eventsOf({ body }: Response): AsyncGenerator<GcEvent> {
+/** The events of a run, as the server sends them. Throws at a limit, or if the answer breaks off. */
+export async function* followedEvents(
+  { body }: Response,
+  limits: { readonly standstillMs?: number; readonly runMs?: number } = {},
+): AsyncGenerator<GcEvent> {
+  const { standstillMs = STANDSTILL_MAX_MS, runMs = RUN_MAX_MS } = limits;
   if (body === null) return;
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   let count = 0;
+  let last = "";
   const startedAtMs = clock.nowMs();
+  let changedAtMs = startedAtMs;
   try {
     for (;;) {
-      const read = await clock.within(reader.read(), SILENCE_MAX_MS);
-      if (read === undefined || read.done) return;
+      const nowMs = clock.nowMs();
+      const leftMs = Math.min(changedAtMs + standstillMs, startedAtMs + runMs) - nowMs;
+      const read = leftMs > 0 ? await clock.within(reader.read(), leftMs) : undefined;
+      if (read === undefined) throw overdue();
+      if (read.done) return;
       const lines = (rest + read.value).split("\n");
       rest = lines.pop() ?? "";
       if (rest.length > EVENT_LENGTH_MAX) throw unreadable();
       count += lines.length;
       const seconds = (clock.nowMs() - startedAtMs) / 1_000;
       if (count > EVENTS_AT_ONCE_MAX + EVENTS_PER_SECOND_MAX * seconds) throw unreadable();
-      for (const line of lines) yield readEvent(line);
+      for (const line of lines) {
+        if (line !== last) changedAtMs = clock.nowMs();
+        last = line;
+        yield readEvent(line);
+      }
     }
   } catch (error) {
     if (error instanceof Failure) throw error;
@@ -150,6 +167,10 @@ function readEvent(line: string): GcEvent {
   const isDone = event["event"] === "done" && DONE_SIZES.every(isSize) && hasLimit;
   if (isDone && typeof event["reached"] === "boolean") return event as unknown as GcDone;
   throw unreadable();
+}
+
+function overdue(): Failure {
+  return new Failure("corrupt", "Cannot follow the run: it has no new figures, or no end");
 }
 
 function unreadable(): Failure {

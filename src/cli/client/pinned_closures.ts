@@ -21,8 +21,8 @@ export interface Pinned {
 /** One second more than the server's own limit. */
 const COUNT_LIMIT_MS = 61_000;
 
-/** Some 200 bytes for each pin. */
-const LIST_BYTES_MAX = 256 << 20;
+/** Some 200 bytes for each of 150,000 pins. */
+const LIST_BYTES_MAX = 32 << 20;
 
 /** Every pin, in the order of pinning. */
 export async function pinnedClosures(

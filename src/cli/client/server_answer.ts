@@ -8,6 +8,13 @@ const ANSWER_BYTES_MAX = 8 << 20;
 /** Upstream timeouts and retries may delay an answer so long. */
 const ANSWER_LIMIT_MS = 60_000;
 
+/**
+ * Bounds of the values in an answer: each takes some 100 bytes of memory, however short its text.
+ * A pin has eight, in 200 bytes; the figures have some 10,000.
+ */
+const VALUES_FREE = 100_000;
+const BYTES_PER_VALUE = 16;
+
 export interface AnswerOptions extends RequestOptions {
   /** Default: 8 MiB. */
   readonly bytesMax?: number;
@@ -40,12 +47,30 @@ export async function answerJson(
   options: AnswerOptions = {},
 ): Promise<unknown> {
   const text = await answerText(client, path, options);
+  if (hasTooManyValues(text)) {
+    throw new Failure(
+      "corrupt",
+      `Cannot read ${route(path)}: it has too many values; is it larder?`,
+    );
+  }
   try {
     return JSON.parse(text);
   } catch {
     throw new Failure("corrupt", `Cannot read ${route(path)}: it is no JSON; is it larder?`);
   }
 }
+
+/** Counts commas and opening brackets: what stands in strings too, which have few. */
+function hasTooManyValues(text: string): boolean {
+  let left = VALUES_FREE + text.length / BYTES_PER_VALUE;
+  for (let at = 0; at < text.length && left >= 0; at++) {
+    const code = text.charCodeAt(at);
+    if (code === COMMA || code === OPEN_LIST || code === OPEN_RECORD) left--;
+  }
+  return left < 0;
+}
+
+const [COMMA, OPEN_LIST, OPEN_RECORD] = [",", "[", "{"].map((sign) => sign.charCodeAt(0));
 
 /** Without the query, which may be long. */
 function route(path: string): string {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../../src/base/bytes.ts";
 import { boundedText } from "../../../src/base/bounded_text.ts";
 import { answerText } from "../../../src/cli/client/server_answer.ts";
+import { followedEvents } from "../../../src/cli/gc.ts";
 import { ServerClient } from "../../../src/cli/client/server_client.ts";
 import { ownSubstituters } from "../../../src/cli/doctor/own_substituters.ts";
 import { lookAtServer } from "../../../src/cli/doctor/server_check.ts";
@@ -63,6 +65,55 @@ Deno.test("endless answers: larder gc ends when its reports have no end", async 
   assert.equal(status, 1);
   assert.match(err, /Cannot read the run's progress: is the server larder/);
 });
+
+Deno.test("endless answers: larder pins gives up a gzip file that unpacks to more than pins", async () => {
+  for (
+    const [text, sentence] of [[" ", /the answer is over 32\.0 MiB/], [
+      "{},",
+      /too many values/,
+    ]] as const
+  ) {
+    const plain = `[${text}`.padEnd(text === " " ? 64 << 20 : 16 << 20, text);
+    const zipped = await new Response(
+      new Blob([plain]).stream().pipeThrough(new CompressionStream("gzip")),
+    ).bytes();
+    const headers = { "content-encoding": "gzip" };
+    const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+    await using server = Deno.serve(options, () => new Response(zipped, { headers }));
+    const url = `http://127.0.0.1:${server.addr.port}`;
+    const { status, err } = await runLarder(["pins", "--server", url]);
+    assert.equal(status, 1);
+    assert.match(err, sentence);
+  }
+});
+
+for (
+  const [what, line, limits] of [
+    ["reports the same for ever", () => PROGRESS, { standstillMs: 20 }],
+    ["sends a report byte by byte", () => " ", { standstillMs: 20 }],
+    [
+      "counts up for ever",
+      (at: number) => PROGRESS.replaceAll("1", String(at)),
+      { runMs: 20 },
+    ],
+  ] as const
+) {
+  Deno.test(`endless answers: larder gc leaves a server that ${what}`, async () => {
+    let at = 1;
+    let timer = 0;
+    const body = new ReadableStream<Bytes>({
+      async pull(controller) {
+        await new Promise<void>((resolve) => timer = setTimeout(resolve, 1));
+        controller.enqueue(new TextEncoder().encode(line(++at)));
+      },
+      cancel: () => clearTimeout(timer),
+    });
+    await assert.rejects(
+      Array.fromAsync(followedEvents(new Response(body), limits)),
+      /^Failure: Cannot follow the run: it has no new figures, or no end$/,
+    );
+  });
+}
 
 Deno.test("endless answers: larder doctor takes their server for another program", async () => {
   await using server = endlessServer(PIECE);
