@@ -1,7 +1,7 @@
 import { Failure } from "../base/failure.ts";
 
 export interface Migration {
-  /** 1 for the first; each is one more than the last. */
+  /** Greater than 0; each is one more than the last. */
   readonly version: number;
   readonly name: string;
   readonly sql: string;
@@ -9,67 +9,45 @@ export interface Migration {
 
 export type Dialect = keyof typeof NAMES;
 
-/** All migrations in order. A released one is never edited; a change is a new file. */
+/**
+ * All migrations in order, each by the number of the schema that it leads to. The first one makes
+ * all tables, in the oldest schema that this larder reads. A change is a new file, never an edit.
+ */
 const NAMES = {
-  sqlite: [
-    "0001_initial",
-    "0002_pins",
-    "0003_space",
-    "0004_documents",
-    "0005_kept_uses",
-    "0006_stored_names",
-    "0007_retention",
-    "0008_staged_nars",
-    "0009_members",
-    "0010_history",
-    "0011_revision",
-    "0012_storage_id",
-    "0013_path_times",
-    "0014_member_reports",
-    "0015_copies",
-    "0016_signed_paths",
-    "0017_member_urls",
-    "0018_reference_rest",
-    "0019_seen",
-  ],
-  postgres: [
-    "0001_tables",
-    "0002_protection",
-    "0003_changes",
-    "0004_space",
-    "0005_history",
-    "0006_members",
-    "0007_signing_key",
-    "0008_storage_id",
-    "0009_path_times",
-    "0010_member_reports",
-    "0011_unless_kept",
-    "0012_copies",
-    "0013_signed_paths",
-    "0014_member_urls",
-    "0015_seen",
-  ],
+  sqlite: ["0019_initial"],
+  postgres: ["0015_initial"],
 } as const;
 
 /** Reads the numbered files of `schema/`; the executable embeds them. */
 export function readMigrations(dialect: Dialect): readonly Migration[] {
-  return NAMES[dialect].map((name, index) => {
+  return NAMES[dialect].map((name) => {
     const sql = Deno.readTextFileSync(new URL(`./schema/${name}.${dialect}.sql`, import.meta.url));
-    return { version: index + 1, name, sql };
+    return { version: parseInt(name), name, sql };
   });
 }
 
-/** The migrations that a database at `version` lacks. Throws for a version from the future. */
+/** The schema after all of these migrations. */
+export function newestSchema(all: readonly Migration[]): number {
+  return all.at(-1)?.version ?? 0;
+}
+
+/**
+ * The migrations that a database at `version` lacks; 0 is a new one. Throws for a version from the
+ * future, and for one that is too old.
+ */
 export function pendingMigrations(
   all: readonly Migration[],
   version: number,
 ): readonly Migration[] {
-  if (version > all.length) {
-    throw new Failure(
-      "broken",
-      `Cannot use database: it has schema version ${version}, this larder knows versions up to ` +
-        `${all.length}; start the newer larder, or restore a backup`,
-    );
+  const [oldest, newest] = [all[0]?.version ?? 0, newestSchema(all)];
+  const given = `Cannot use database: it has schema version ${version}, this larder knows versions`;
+  if (version > newest) {
+    const advice = "start the newer larder, or restore a backup";
+    throw new Failure("broken", `${given} up to ${newest}; ${advice}`);
   }
-  return all.slice(version);
+  if (version > 0 && version < oldest) {
+    const advice = "start a larder of that time, or give this one another database";
+    throw new Failure("broken", `${given} from ${oldest} on; ${advice}`);
+  }
+  return all.filter((migration) => migration.version > version);
 }

@@ -20,9 +20,9 @@ export interface PinsDeps {
  * `narinfo_use`. Eviction and retention read that column.
  *
  * SQLite: `metadata/sqlite/protection.ts` walks, and triggers in
- * `metadata/schema/0003_space.sqlite.sql` set the column. `coldNarinfos` and `coldEmpties` in
+ * `metadata/schema/0019_initial.sqlite.sql` set the column. `coldNarinfos` and `coldEmpties` in
  * `metadata/sqlite/space_statements.ts` read it. PostgreSQL: `protect` and `set_protected` in
- * `metadata/schema/0002_protection.postgres.sql` walk and set, `coldest` and `remove_empties` in
+ * `metadata/schema/0015_initial.postgres.sql` walk and set, `coldest` and `remove_empties` in
  * `0004_space.postgres.sql` read.
  */
 export class Pins {

@@ -67,7 +67,7 @@ export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evicte
  * SQLite: `coldNarinfos`, `coldLooseNars` and `coldEmpties` in
  * `metadata/sqlite/space_statements.ts` list the entries, and `metadata/sqlite/eviction.ts` marks
  * them. PostgreSQL: `coldest` and `remove_empties` list them, and `evict` marks them, all in
- * `metadata/schema/0004_space.postgres.sql`. It passes over entries that another transaction holds.
+ * `metadata/schema/0015_initial.postgres.sql`. It passes over entries that another transaction holds.
  */
 export class Evictor {
   readonly #deps: EvictorDeps;

@@ -2,7 +2,7 @@ import { WORKER_THREADS } from "../../runtime/threads.ts";
 import { copyDatabase } from "../../base/database_copy.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
 import { fileBytes } from "../../base/files.ts";
-import { readMigrations } from "../../metadata/migrations.ts";
+import { newestSchema, readMigrations } from "../../metadata/migrations.ts";
 import { isForeign, openForReading, schemaVersionOf } from "../../metadata/sqlite/connection.ts";
 import { readStorageHealth, type StorageHealth } from "../../metadata/storage_health.ts";
 import { clock } from "../../runtime/current.ts";
@@ -81,7 +81,7 @@ function stateOf(health: StorageHealth): Extract<DatabaseState, { health: Storag
 }
 
 async function readAt(path: string, bytes: number): Promise<DatabaseState> {
-  const known = readMigrations("sqlite").length;
+  const known = newestSchema(readMigrations("sqlite"));
   using database = openForReading(path);
   if (isForeign(database)) return { kind: "foreign" };
   const version = schemaVersionOf(database);

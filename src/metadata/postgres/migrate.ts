@@ -1,6 +1,6 @@
 import type { Client } from "./pg.d.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
-import { type Migration, pendingMigrations } from "../migrations.ts";
+import { type Migration, newestSchema, pendingMigrations } from "../migrations.ts";
 
 /** The lock of migrations: a number that no other program takes in this database. */
 const LOCK = 1_818_321_508;
@@ -31,7 +31,7 @@ export async function migrate(client: Client, all: readonly Migration[]): Promis
     for (const { name, sql } of pending) await apply(name, () => run(sql));
     if (pending.length > 0) {
       await run("DELETE FROM schema_version");
-      await run(`INSERT INTO schema_version VALUES (${all.length})`);
+      await run(`INSERT INTO schema_version VALUES (${newestSchema(all)})`);
     }
     await run("COMMIT");
   } catch (error) {

@@ -112,12 +112,26 @@ Deno.test("openDatabase: a file that is no database is refused by its name, and 
   assert.equal(Deno.readTextFileSync(path), text);
 });
 
-Deno.test("migrations: numbered from 1 without gaps, each with its file", () => {
-  const migrations = readMigrations("sqlite");
-  assert.deepEqual(migrations.map(({ version }) => version), migrations.map((_, at) => at + 1));
-  for (const { version, name } of migrations) {
-    assert.match(name, new RegExp(`^${String(version).padStart(4, "0")}_[a-z_]+$`));
-  }
+for (const dialect of ["sqlite", "postgres"] as const) {
+  Deno.test(`migrations of ${dialect}: numbered without gaps, each with its file`, () => {
+    const migrations = readMigrations(dialect);
+    const [first] = migrations;
+    for (const [at, { version, name }] of migrations.entries()) {
+      assert.equal(version, (first?.version ?? 0) + at);
+      assert.match(name, new RegExp(`^${String(version).padStart(4, "0")}_[a-z_]+$`));
+    }
+  });
+}
+
+Deno.test("openDatabase: a database that is too old is refused with what to do", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  (await openDatabase(path, [first])).close();
+  await assert.rejects(
+    openDatabase(path, [{ ...renaming, version: 3 }]),
+    /schema version 1, this larder knows versions from 3 on; start a larder of that time, or give/,
+  );
+  assert.equal(nameIn(path), "kept");
 });
 
 function copiesIn(folder: string): readonly string[] {

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import type { DatabaseSync } from "node:sqlite";
-import { readMigrations } from "../../../src/metadata/migrations.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
-import { hash, narOf, put } from "../../support/metadata_rows.ts";
+import { hash, put } from "../../support/metadata_rows.ts";
 import { sweepAll } from "../../support/swept_rows.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
@@ -48,35 +47,6 @@ Deno.test("sweepRows: free pages are used again, so that the file stops growing"
     await round(`round ${number}`, atMs);
   }
   assert.ok(pages() < 1.5 * first, `${pages()} pages, ${first} at first`);
-});
-
-Deno.test("migrations: a NAR that no narinfo names counts as used by the migration", async () => {
-  using folder = tempFolder();
-  const path = `${folder.path}/db.sqlite`;
-  const before = await openDatabase(path, readMigrations("sqlite").slice(0, 6));
-  for (const [id, seed] of ["named", "loose", "left over"].entries()) {
-    const size = seed === "loose" ? 100 : null;
-    const { name, narHash } = narOf(seed);
-    before.prepare("INSERT INTO nar VALUES (?, ?, ?, 1, NULL, NULL, ?, ?, 1, 0, '', NULL)")
-      .run(id + 1, name, narHash, size && narHash, size);
-  }
-  before.prepare("INSERT INTO path VALUES (1, ?)").run(a);
-  before.exec("INSERT INTO narinfo VALUES (1, 1, 'text', 1, NULL, NULL)");
-  before.exec("INSERT INTO narinfo_use VALUES (1, 1, 0, 0)");
-  before.exec("INSERT INTO loose_nar VALUES (2, 5)");
-  before.close();
-
-  const startedAtMs = Date.now() - 1_000;
-  await using store = new SqliteMetadataStore(await openDatabase(path));
-  assert.deepEqual((await store.coldest(9)).map(({ narName, usedAtMs }) => [narName, usedAtMs]), [
-    [narOf("loose").name, 5],
-  ]);
-  assert.deepEqual(await sweepAll(store, startedAtMs), { narinfos: [a], nars: [] });
-  assert.deepEqual((await sweepAll(store, startedAtMs + 2e9)).nars, [
-    narOf("left over").name,
-    narOf("named").name,
-  ]);
-  assert.ok((await store.findNar(narOf("loose").name))?.kept);
 });
 
 function pathsIn(database: DatabaseSync): ReadonlySet<unknown> {
