@@ -64,7 +64,8 @@ async function runTests(combination: readonly BackEnd[]): Promise<string> {
   };
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "--quiet", "--allow-all", "scripts/test.ts", ...words],
-    env: { [SERVERS_VARIABLE]: JSON.stringify(servers) },
+    // One process has the servers at a time.
+    env: { [SERVERS_VARIABLE]: JSON.stringify(servers), TEST_JOBS: "1" },
     stdout: "piped",
     // A group of its own: it ends with all that the tests started.
     detached: true,

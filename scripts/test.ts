@@ -6,22 +6,21 @@ import { hostWatch } from "../tests/support/timed_test.ts";
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, unlikeTable } from "./reliability_table.ts";
-import { besideOthers, joined, type TestCounts, type TestRun } from "./test_runs.ts";
+import { joined, partsOf, type TestCounts, testFilesAt, type TestRun } from "./test_runs.ts";
 
 const socketFolder = Deno.makeTempDirSync({ prefix: "larder-test-" });
-const socket = `${socketFolder}/socket`;
 
 const [major = 0, minor = 0] = Deno.version.deno.split(".").map(Number);
 const IS_NEWER = major > 2 || minor >= 9;
 
 /** Deno 2.9 wants the paths of Unix sockets here, which older ones cannot read. */
-const SOCKETS = IS_NEWER ? `,unix:${socket},unix:/nowhere/socket` : "";
+const socketsOf = (socket: string) => IS_NEWER ? `,unix:${socket},unix:/nowhere/socket` : "";
 /** Deno 2.9 requires `seteuid`, and cannot read that name here. */
 const SYS = IS_NEWER ? "" : "=hostname,uid,seteuid,networkInterfaces,getPriority,statfs";
 
 /** Any other address is refused, so a test that needs one fails. */
-const PERMISSIONS = [
-  `--allow-net=127.0.0.1${SOCKETS}`,
+const permissionsOf = (socket: string) => [
+  `--allow-net=127.0.0.1${socketsOf(socket)}`,
   "--allow-read",
   "--allow-write",
   "--allow-env",
@@ -29,6 +28,9 @@ const PERMISSIONS = [
   // For the tests themselves; larder starts with its task's permissions.
   `--allow-sys${SYS}`,
 ];
+
+/** Processes at once. Most tests wait for another process, so one leaves a processor idle. */
+const JOBS = Number(Deno.env.get("TEST_JOBS") ?? 2);
 
 /** Maximum repeats of files that failed while the host took the processor away. */
 const REPEATS_MAX = 3;
@@ -48,6 +50,7 @@ const records = hasAllFaults && !isFiltered ? Deno.makeTempFileSync() : undefine
 const options = Deno.args.filter((word) => word.startsWith("-"));
 const folders = Deno.args.some((word) => !word.startsWith("-")) ? [] : ["tests"];
 const skipped: string[] = [];
+let processes = 0;
 
 const first = await runAll();
 let last = first;
@@ -75,15 +78,23 @@ Deno.exit(code);
 /** Runs all tests once. */
 async function runAll(): Promise<TestRun> {
   const note = (name: string) => skipped.push(name);
-  const { others, beside } = besideOthers([...Deno.args, ...folders]);
-  if (isFiltered || beside.length === 0) return await runTests([...Deno.args, ...folders], note);
-  const ignore = `--ignore=${beside.join()}`;
-  const pieces: Uint8Array[] = [];
-  const runs = await Promise.all([
-    runTests([ignore, ...others], note),
-    runTests(beside, note, async (piece) => void pieces.push(piece)),
-  ]);
-  for (const piece of pieces) await writeAll(piece);
+  const words = [...Deno.args, ...folders];
+  const parts = isFiltered ? [words] : partsOf(testFilesAt(words));
+  if (JOBS === 1 || parts.length === 1) return await runTests(words, note);
+  const waiting = parts.values();
+  const runs: TestRun[] = [];
+  let printed = Promise.resolve();
+  const job = async () => {
+    for (const part of waiting) {
+      const pieces: Uint8Array[] = [];
+      runs.push(await runTests(part, note, async (piece) => void pieces.push(piece)));
+      printed = printed.then(async () => {
+        for (const piece of pieces) await writeAll(piece);
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: JOBS }, job));
+  await printed;
   return joined(runs);
 }
 
@@ -94,8 +105,9 @@ async function runTests(
   print = writeAll,
 ): Promise<TestRun> {
   const wasStarved = hostWatch();
+  const socket = `${socketFolder}/${++processes}`;
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", "--no-check", ...PERMISSIONS, ...words],
+    args: ["test", "--no-check", ...permissionsOf(socket), ...words],
     stdout: "piped",
     env: {
       ...(Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),

@@ -1,24 +1,22 @@
 import assert from "node:assert/strict";
-import { besideOthers, joined } from "../../../scripts/test_runs.ts";
+import { joined, partsOf, testFilesAt } from "../../../scripts/test_runs.ts";
 
 const WAITING = "tests/e2e/paused_holder_test.ts";
 const ALL = [WAITING, "tests/e2e/doc_commands_test.ts", "tests/e2e/locks_test.ts"];
 
-Deno.test("test runs: files that wait run beside others, and alone where they are alone", () => {
-  const splits: readonly (readonly [paths: readonly string[], others: string, beside: string])[] = [
-    [["tests"], "tests", ALL.join()],
-    [["tests/e2e/", "tests/reliability"], "tests/e2e/,tests/reliability", ALL.join()],
-    [[WAITING, "tests/http"], "tests/http", WAITING],
-    [[WAITING], WAITING, ""],
-    [["tests/unit"], "tests/unit", ""],
-  ];
-  for (const [paths, others, beside] of splits) {
-    const split = besideOthers(paths);
-    assert.deepEqual([split.others.join(), split.beside.join()], [others, beside], `${paths}`);
-  }
-  for (const file of ALL) {
-    assert.ok(Deno.statSync(new URL(`../../../${file}`, import.meta.url)).isFile);
-  }
+Deno.test("test runs: each file is in one part, and those that wait are in the first", () => {
+  const files = testFilesAt(["tests/e2e/", "./tests/unit", WAITING]);
+  assert.equal(new Set(files).size, files.length);
+  const [first = [], ...others] = partsOf(files);
+  assert.deepEqual(first, ALL);
+  assert.deepEqual([...first, ...others.flat()].sort(), [...files].sort());
+  const lengths = others.map(({ length }) => length);
+  assert.ok(lengths.length > 1 && Math.max(...lengths) - Math.min(...lengths) <= 1);
+});
+
+Deno.test("test runs: few files are one part", () => {
+  assert.deepEqual(partsOf([WAITING]), [[WAITING]]);
+  assert.deepEqual(partsOf(["a", "b"]), [["a", "b"]]);
 });
 
 Deno.test("test runs: two at once are one with the failures and the counts of both", () => {
