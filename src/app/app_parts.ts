@@ -1,5 +1,6 @@
 import type { ClosureLister } from "../pins/pinned_closures.ts";
 import type { HandOver } from "../http/routes/nar_hand_over.ts";
+import type { OwnNames } from "../http/access/own_names.ts";
 import type { Token } from "../http/access/tokens.ts";
 import type { WorkLeases } from "../locks/work_leases.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
@@ -75,8 +76,7 @@ export interface IdentityParts {
   /** `undefined`: no signing. */
   readonly secretKey: SecretKey | undefined;
   readonly priority: number;
-  /** Names of this cache, without ports. */
-  readonly ownNames: readonly string[];
+  readonly ownNames: OwnNames;
   /** True if clients reach it by HTTPS without a proxy. */
   readonly usesTls: boolean;
   /** The tokens of clients. */

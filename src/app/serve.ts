@@ -33,6 +33,7 @@ import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./usage_report.ts";
 import { serviceManager } from "./service_manager.ts";
 import { openSigningKey, planSigningKey } from "./own_key.ts";
+import { ownNamesOf } from "./own_names.ts";
 import { tokensOf } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
 import { openLeases } from "./open_leases.ts";
@@ -77,7 +78,7 @@ export async function serve(settings: Settings): Promise<number> {
         space: { ...spaceParts(settings, stores), url: () => leases?.ownUrl() },
       },
       upstream,
-      identity: identityParts(settings, secretKey),
+      identity: await identityParts(settings, secretKey),
       telemetry: {
         ...{ log, problems, metrics, tracer, members: memberParts(settings, stores) },
         hasMetricsRoute: settings["prometheus.enabled"],
@@ -172,11 +173,14 @@ function upstreamParts(
   };
 }
 
-function identityParts(settings: Settings, secretKey: SecretKey | undefined): IdentityParts {
+async function identityParts(
+  settings: Settings,
+  secretKey: SecretKey | undefined,
+): Promise<IdentityParts> {
   return {
     secretKey,
     priority: settings["cache.priority"],
-    ownNames: ownNames(settings),
+    ownNames: await ownNamesOf(settings),
     usesTls: settings["server.tls-cert"] !== undefined,
     tokens: tokensOf(settings),
   };
@@ -219,16 +223,6 @@ function listenSettings(
   // A rule of the settings requires both or none.
   if (certPath === undefined || keyPath === undefined) return place;
   return { ...place, tls: { certPath, keyPath, certificateUsed: certificateGauge(metrics) } };
-}
-
-/**
- * The names of this cache, besides addresses and `localhost`. A page under another name is foreign.
- */
-function ownNames(settings: Settings): readonly string[] {
-  const address = settings["server.addr"];
-  const listed = [settings["cache.hostname"], ...settings["server.allowed-hosts"]];
-  const isNamed = address.kind === "tcp" && address.hostname !== undefined;
-  return [Deno.hostname(), ...listed, ...isNamed ? [address.hostname] : []];
 }
 
 /** Counter of pinned closures. SQLite needs a thread for it; PostgreSQL works elsewhere anyway. */

@@ -66,7 +66,8 @@ for (const [what, headers] of Object.entries(FOREIGN)) {
     ];
     for (const [method, path] of asked) {
       const answer = await cache.request(method, path, headers);
-      assert.deepEqual([answer.status, await answer.text()], [403, "Forbidden\n"], method + path);
+      assert.equal(answer.status, 403, method + path);
+      assert.match(await answer.text(), /^Forbidden(: \S+ is no name of this larder; .*)?\n$/);
       assert.equal(answer.headers.get("x-cache"), null);
     }
     assert.equal(await (await cache.get("/pins")).text(), "[]");
@@ -143,7 +144,9 @@ Deno.test("access: a browser reads no figures of ours under a name that is not o
     for (const path of [...FIGURES, "/sign-in"]) {
       const foreign = { ...signs, host: "evil.example:8501" };
       const answer = await cache.get(path, foreign);
-      assert.deepEqual([answer.status, await answer.text()], [403, "Forbidden\n"], path);
+      const line = "Forbidden: evil.example is no name of this larder; add " +
+        "--server-allowed-hosts evil.example\n";
+      assert.deepEqual([answer.status, await answer.text()], [403, line], path);
       assert.equal((await cache.head(path, foreign)).status, 403);
       for (const host of [OURS, "localhost", "127.0.0.1:8501", "[::1]:8501", "CACHE.TEST."]) {
         const { status } = await cache.get(path, { ...signs, host });
@@ -154,6 +157,23 @@ Deno.test("access: a browser reads no figures of ours under a name that is not o
       assert.equal((await cache.get(path, { ...signs, host: "evil.example" })).status, 200);
     }
   }
+});
+
+Deno.test("access: people under a name that is not ours read why, and the option", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  const shown = async (host: string) => {
+    const accept = "text/html,application/xhtml+xml,*/*;q=0.8";
+    const answer = await cache.get("/", { ...READS[0], accept, host });
+    assert.equal(answer.status, 403);
+    return { text: await answer.text(), headers: answer.headers };
+  };
+  const { text, headers } = await shown("nas.example.net:8501");
+  assert.equal(headers.get("content-type"), "text/html; charset=utf-8");
+  assert.match(headers.get("content-security-policy") ?? "", /^default-src 'none'; /);
+  assert.match(text, /asked for a page of <strong>nas\.example\.net<\/strong>/);
+  assert.match(text, /<pre>--server-allowed-hosts nas\.example\.net<\/pre>/);
+  // What is no name is not repeated.
+  assert.equal((await shown("<script>alert(1)</script>")).text, "Forbidden\n");
 });
 
 Deno.test("access: a refusal is a line that says why, and what to do", async () => {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { AccessRules } from "../../src/http/access/access_rules.ts";
+import { OwnNames } from "../../src/http/access/own_names.ts";
 import { PERMISSIONS } from "../../src/http/access/permissions.ts";
 import type { Token } from "../../src/http/access/tokens.ts";
 import { statusAnswer } from "../../src/http/message/answer.ts";
@@ -106,7 +107,7 @@ Deno.test("permissions: every route has one row, and every row is in this test",
 
 Deno.test("permissions: a route without a row ends the start", () => {
   const route = { name: "/new", path: "/new", methods: { GET: () => statusAnswer(200, false) } };
-  const settings = { ownNames: [], usesTls: false, tokens: [] };
+  const settings = { ownNames: new OwnNames([]), usesTls: false, tokens: [] };
   assert.throws(() => new AccessRules(settings, [route]), /permission for GET \/new/);
 });
 

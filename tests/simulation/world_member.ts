@@ -1,4 +1,5 @@
 import type { AppParts } from "../../src/app/app_parts.ts";
+import { OwnNames } from "../../src/http/access/own_names.ts";
 import { memberRows } from "../../src/app/open_leases.ts";
 import { type App, buildApp } from "../../src/app/build_app.ts";
 import { startChores } from "../../src/app/chores.ts";
@@ -225,7 +226,7 @@ export class WorldMember implements PlayedHost {
       identity: {
         secretKey: generateSecretKey("larder.world"),
         priority: 30,
-        ownNames: [this.name],
+        ownNames: new OwnNames([this.name]),
         usesTls: false,
         tokens: world.takesUploads ? [WRITE_TOKEN] : [],
       },

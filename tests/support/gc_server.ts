@@ -1,4 +1,5 @@
 import { AccessRules } from "../../src/http/access/access_rules.ts";
+import { OwnNames } from "../../src/http/access/own_names.ts";
 import { Router } from "../../src/http/routes/router.ts";
 import { gcRoute, type GcRouteDeps } from "../../src/http/routes/gc.ts";
 import { RequestObserver } from "../../src/http/pipeline/request_observer.ts";
@@ -29,7 +30,10 @@ export class GcServer extends TestListener {
     const log = createLogger("error", { write() {} });
     const observer = new RequestObserver({ metrics: undefined, log, scheme: "http" });
     const routes = [gcRoute({ gc })];
-    const access = new AccessRules({ ownNames: [], usesTls: false, tokens: [] }, routes);
+    const access = new AccessRules(
+      { ownNames: new OwnNames([]), usesTls: false, tokens: [] },
+      routes,
+    );
     super(
       createRequestPipeline({ router: new Router(routes), access, observer, uploadHint: "", log }),
     );

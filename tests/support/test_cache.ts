@@ -1,4 +1,5 @@
 import { SYSTEM_RUNTIME } from "../../src/runtime/runtime.ts";
+import { OwnNames } from "../../src/http/access/own_names.ts";
 import type {
   AppParts,
   FetchingParts,
@@ -140,7 +141,7 @@ export class TestCache implements AsyncDisposable {
       metrics: new Metrics({ domains: { upstreams: urls } }),
       hasMetricsRoute: true,
       countsRequests: true,
-      ownNames: ["cache.test"],
+      ownNames: new OwnNames(["cache.test"]),
       usesTls: false,
       tokens: [],
       tracer: undefined,

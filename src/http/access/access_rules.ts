@@ -3,14 +3,13 @@ import { CHANGING_METHODS, type ClientRequest } from "../message/client_request.
 import { isOfThisMachine } from "../message/peer.ts";
 import type { Route } from "../routes/router.ts";
 import { isChangeByBrowser, isOfSameOrigin, isReadByBrowser } from "./browser.ts";
-import { OwnNames } from "./own_names.ts";
+import type { OwnNames } from "./own_names.ts";
 import { type Need, needFor, needOf, type RouteMethod } from "./permissions.ts";
 import { includes, type Role, TOKEN_OPTION } from "../message/role.ts";
 import { type Token, Tokens } from "./tokens.ts";
 
 export interface AccessSettings {
-  /** Names of this cache, without ports. */
-  readonly ownNames: readonly string[];
+  readonly ownNames: OwnNames;
   /** True if clients reach it by HTTPS without a proxy. */
   readonly usesTls: boolean;
   readonly tokens: readonly Token[];
@@ -38,6 +37,9 @@ interface AccessRule extends Pick<AccessRefusal, "reason" | "hint"> {
   concerns(request: ClientRequest, route: Route): boolean;
   allows(request: ClientRequest): boolean;
 }
+
+/** The reason of a browser's refusal for whom the answer is a page. */
+export const UNKNOWN_HOST = "unknown host";
 
 /** Headers of a proxy: the client behind it is not the peer. */
 const FORWARDED_FIELDS = [
@@ -123,7 +125,6 @@ export class AccessRules {
 function browserRules(
   { ownNames, usesTls }: Pick<AccessSettings, "ownNames" | "usesTls">,
 ): readonly AccessRule[] {
-  const names = new OwnNames(ownNames);
   return [
     {
       reason: "cross-origin page",
@@ -132,13 +133,13 @@ function browserRules(
       allows: (request) => isOfSameOrigin(request, usesTls),
     },
     {
-      reason: "unknown host",
+      reason: UNKNOWN_HOST,
       hint: "add the host with --server-allowed-hosts if it names this cache",
       concerns: (request, { audience }) =>
         isChange(request)
           ? isChangeByBrowser(request)
           : audience === "own-names" && isReadByBrowser(request),
-      allows: ({ headers }) => names.has(headers.get("host")),
+      allows: ({ headers }) => ownNames.has(headers.get("host")),
     },
   ];
 }

@@ -1,12 +1,35 @@
 import { lowerAscii } from "../message/field_words.ts";
 import { parseHost } from "../message/host.ts";
 
+/**
+ * Domains that only the machines of one household or network name. No stranger can register a name
+ * below them: RFC 8375 (`home.arpa`), RFC 6762 (`local`), ICANN's reserved `internal`, and what
+ * common routers give out.
+ */
+const HOME_DOMAINS = [
+  ...["lan", "local", "home", "home.arpa", "internal", "localdomain", "fritz.box"],
+];
+
+/** Tailscale's names have the network between machine and domain: `nas.tail1234.ts.net`. */
+const TAILNET_REGEXP = /^[a-z0-9-]+\.ts\.net$/;
+
+/** The machine of a larder, as others in its network name it. */
+export interface Machine {
+  /** Its host name, with or without a domain. */
+  readonly name: string;
+  /** The domains in which its resolver looks for short names, `search` in resolv.conf(5). */
+  readonly searchDomains: readonly string[];
+}
+
 /** The host names of this cache for browsers. Any IP address and `localhost` are included. */
 export class OwnNames {
   readonly #names: ReadonlySet<string>;
+  readonly #machine: string | undefined;
 
-  constructor(names: readonly string[]) {
-    this.#names = new Set(["localhost", ...names].map((name) => withoutDot(lowerAscii(name))));
+  constructor(names: readonly string[], machine?: Machine) {
+    const given = machine === undefined ? names : [...names, ...namesOf(machine)];
+    this.#names = new Set(["localhost", ...given].map(normal));
+    this.#machine = machine && shortName(machine.name);
   }
 
   /**
@@ -16,11 +39,29 @@ export class OwnNames {
   has(host: string | null): boolean {
     const parsed = host === null ? undefined : parseHost(host);
     if (parsed === undefined) return false;
-    return parsed.isAddress || this.#names.has(withoutDot(parsed.name));
+    return parsed.isAddress || this.#hasName(normal(parsed.name));
+  }
+
+  #hasName(name: string): boolean {
+    if (this.#names.has(name)) return true;
+    const prefix = `${this.#machine}.`;
+    return this.#machine !== undefined && name.startsWith(prefix) &&
+      TAILNET_REGEXP.test(name.slice(prefix.length));
   }
 }
 
-/** The name without the dot of its fully qualified form: `cache.example.` is `cache.example`. */
-function withoutDot(name: string): string {
-  return name.endsWith(".") ? name.slice(0, -1) : name;
+function namesOf({ name, searchDomains }: Machine): readonly string[] {
+  const short = shortName(name);
+  const domains = [...HOME_DOMAINS, ...searchDomains];
+  return [name, short, ...domains.map((domain) => `${short}.${domain}`)];
+}
+
+/** The name without its domain. */
+function shortName(name: string): string {
+  return normal(name).replace(/\..*$/, "");
+}
+
+/** In lower case, and without the dot of the fully qualified form `cache.example.`. */
+function normal(name: string): string {
+  return lowerAscii(name).replace(/\.$/, "");
 }

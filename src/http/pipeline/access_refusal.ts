@@ -1,8 +1,11 @@
 import type { Facts } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { AccessRefusal } from "../access/access_rules.ts";
-import { type Answer, lineAnswer, statusAnswer } from "../message/answer.ts";
+import { type AccessRefusal, UNKNOWN_HOST } from "../access/access_rules.ts";
+import { type Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
+import { parseHost } from "../message/host.ts";
+import { prefersHtml } from "../message/preference.ts";
+import { markup } from "../page/markup.ts";
 
 /** A refused request, for the log. */
 export interface Refused {
@@ -23,13 +26,56 @@ export function logRefusal(log: Logger, refusal: AccessRefusal, refused: Refused
   log[level]("request refused", refusalFacts(refusal, refused));
 }
 
-/** 401 asks browsers and programs for a token; 403 names the missing role (RFC 6750, 3.1). */
-export function refusalAnswer({ status, missing }: AccessRefusal, head: boolean): Answer {
+/**
+ * 401 asks browsers and programs for a token; 403 names the missing role (RFC 6750, 3.1), or the
+ * option that allows the host.
+ */
+export function refusalAnswer(refusal: AccessRefusal, { method, headers }: ClientRequest): Answer {
+  const { status, reason, missing } = refusal;
+  const head = method === "HEAD";
   if (status === 401) return statusAnswer(401, head, { "www-authenticate": CHALLENGE });
+  if (reason === UNKNOWN_HOST) {
+    const host = parseHost(headers.get("host") ?? "")?.name;
+    if (host !== undefined) {
+      return unknownHostAnswer(host, prefersHtml(headers.get("accept")), head);
+    }
+  }
   if (missing === undefined) return statusAnswer(403, head);
   const scope = `Bearer realm="larder", error="insufficient_scope", scope="${missing}"`;
   const line = `Forbidden: this needs a token of the role ${missing}`;
   return lineAnswer(status, line, head, { "www-authenticate": scope });
+}
+
+const UNKNOWN_HOST_STYLE = "body{max-width:40rem;margin:3rem auto;padding:0 1rem;" +
+  "font:1rem/1.5 system-ui,sans-serif;color-scheme:light dark}" +
+  "pre{padding:1rem;border:1px solid;overflow-x:auto}";
+
+/** `host` is a name by its grammar: it has nothing that HTML, or a shell, could take for its own. */
+function unknownHostAnswer(host: string, isForPeople: boolean, head: boolean): Answer {
+  const option = `--server-allowed-hosts ${host}`;
+  if (!isForPeople) {
+    return lineAnswer(403, `Forbidden: ${host} is no name of this larder; add ${option}`, head);
+  }
+  const { text } = markup`<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>larder: ${host} is not one of its names</title>
+<style>${UNKNOWN_HOST_STYLE}</style>
+<h1>larder does not know this name</h1>
+<p>Your browser asked for a page of <strong>${host}</strong>.</p>
+<p>larder shows its pages under its own names alone, because any website could lead a name of its
+own here, and read them.</p>
+<p>If ${host} is this cache, start larder with this option:</p>
+<pre>${option}</pre>
+<p>On NixOS: <code>services.larder.settings.server.allowed-hosts = [ "${host}" ];</code></p>
+<p>Its addresses work in any case. Nix does not need any of this: it may use every name.</p>
+</html>
+`;
+  const policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+  const headers = { "content-security-policy": policy, vary: "Accept" };
+  const type = "text/html; charset=utf-8";
+  return textAnswer(text, head, { status: 403, type, lifetime: "never", headers });
 }
 
 function refusalFacts(

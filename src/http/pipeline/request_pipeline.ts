@@ -97,7 +97,7 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
       const { refusal } = decision;
       logRefusal(log, refusal, { request, requestId, route: match.route });
       if (refusal.reason === "wrong token") await failedTokens.slow(request);
-      return refusalAnswer(refusal, head);
+      return refusalAnswer(refusal, request);
     }
     const { params } = match;
     const caller = decision?.caller;

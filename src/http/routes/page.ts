@@ -1,8 +1,8 @@
 import { statusAnswer, textAnswer } from "../message/answer.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
-import { fieldWords } from "../message/field_words.ts";
 import { parseHost } from "../message/host.ts";
+import { prefersHtml } from "../message/preference.ts";
 import type { Page } from "../page/page.ts";
 import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Stats } from "../stats/stats.ts";
@@ -79,25 +79,4 @@ function ownUrl(headers: RequestHeaders, usesTls: boolean): string {
   if (host === null || parseHost(host) === undefined) return UNKNOWN_URL;
   const isSecure = usesTls || headers.get("x-forwarded-proto") === "https";
   return `${isSecure ? "https" : "http"}://${host.toLowerCase()}`;
-}
-
-/**
- * True when the client prefers HTML to JSON by name, as browsers do. Programs that accept anything
- * get JSON.
- */
-function prefersHtml(accept: string | null): boolean {
-  const html = qualityOf("text/html", accept);
-  return html > 0 && html >= qualityOf("application/json", accept);
-}
-
-/** The type's quality from 0 to 1; 0 if the header is missing, malformed or does not name it. */
-function qualityOf(type: string, accept: string | null): number {
-  for (const range of (accept ?? "").split(",")) {
-    const [name = "", ...parameters] = fieldWords(range, ";");
-    if (name !== type) continue;
-    const weight = parameters.find((parameter) => parameter.startsWith("q="));
-    if (weight === undefined) return 1;
-    return /^q=(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(weight) ? Number(weight.slice(2)) : 0;
-  }
-  return 0;
 }
