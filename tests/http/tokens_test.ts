@@ -79,8 +79,23 @@ Deno.test("tokens: the log names the token of a request, and of a refused one", 
     ["request", 404, "bob"],
     ["request refused", "role missing", "nix"],
     ["request", 403, "nix"],
-    ["request refused", "wrong token", undefined],
+    ["request refused", "wrong token", "unknown"],
   ]);
+});
+
+Deno.test("tokens: a refused upload says in the log who sent it, and which role it needs", async () => {
+  const uploads = { allowed: true, keys: [], requireSignature: false };
+  await using cache = await TestCache.open({ upstreams: [], tokens: TOKENS, uploads });
+  const refused = async (headers: Readonly<Record<string, string>>) => {
+    const path = PIN.replace("/pin", "/upload");
+    await (await cache.request("PUT", path, headers, { peer: "10.0.0.9" })).text();
+    const line = cache.logged("info").findLast(({ msg }) => msg === "request refused");
+    return ["reason", "role", "token", "client"].map((fact) => line?.[fact]);
+  };
+  const sent = (secret: string) => refused({ authorization: `Bearer ${secret}` });
+  assert.deepEqual(await refused({}), ["no token", "write", "none", "10.0.0.9"]);
+  assert.deepEqual(await sent("guess"), ["wrong token", "write", "unknown", "10.0.0.9"]);
+  assert.deepEqual(await sent("r3ad-sesame"), ["role missing", "write", "nix", "10.0.0.9"]);
 });
 
 Deno.test("tokens: no log line at debug shows one, right or wrong, in any spelling", async () => {

@@ -21,6 +21,8 @@ export interface AccessRefusal {
   readonly status: 401 | 403;
   readonly reason: string;
   readonly hint: string;
+  /** The role that the request needs. */
+  readonly role?: Role;
   /** The role that the caller's token lacks. */
   readonly missing?: Role | undefined;
   /** The holder of a token of a lesser role. */
@@ -113,11 +115,11 @@ export class AccessRules {
     const hint = this.#tokens.roles.has(role)
       ? `send a token of ${option}`
       : `set ${option}, and send a token of it`;
-    if (authorization === null) return refused({ status: 401, reason: "no token", hint });
+    if (authorization === null) return refused({ status: 401, reason: "no token", role, hint });
     const caller = this.#tokens.callerOf(authorization);
-    if (caller === undefined) return refused({ status: 401, reason: "wrong token", hint });
+    if (caller === undefined) return refused({ status: 401, reason: "wrong token", role, hint });
     if (includes(caller.role, role)) return { kind: "allowed", caller };
-    return refused({ status: 403, reason: "role missing", hint, missing: role, caller });
+    return refused({ status: 403, reason: "role missing", role, hint, missing: role, caller });
   }
 }
 

@@ -2,7 +2,7 @@ import type { Facts } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type AccessRefusal, UNKNOWN_HOST } from "../access/access_rules.ts";
 import { type Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
-import type { ClientRequest } from "../message/client_request.ts";
+import { CHANGING_METHODS, type ClientRequest } from "../message/client_request.ts";
 import { parseHost } from "../message/host.ts";
 import { prefersHtml } from "../message/preference.ts";
 import { markup } from "../page/markup.ts";
@@ -14,15 +14,19 @@ export interface Refused {
   readonly route: { readonly name: string };
 }
 
+/** What stands for the name of a token that has none. */
+const TOKENS: Readonly<Record<string, string>> = { "no token": "none", "wrong token": "unknown" };
+
 /** Hosts are untrusted: the log cuts longer ones. */
 const HOST_CHARS_MAX = 100;
 
 /** Basic is all that Nix and browsers can send. */
 const CHALLENGE = 'Basic realm="larder"';
 
-/** Logs a refusal. A Nix without a netrc entry causes hundreds, at debug. */
+/** Logs a refusal. A Nix without a netrc entry causes hundreds of its reads, at debug. */
 export function logRefusal(log: Logger, refusal: AccessRefusal, refused: Refused): void {
-  const level = refusal.reason === "no token" ? "debug" : "info";
+  const isRead = !CHANGING_METHODS.has(refused.request.method);
+  const level = refusal.reason === "no token" && isRead ? "debug" : "info";
   log[level]("request refused", refusalFacts(refusal, refused));
 }
 
@@ -79,7 +83,7 @@ own here, and read them.</p>
 }
 
 function refusalFacts(
-  { reason, hint, caller }: AccessRefusal,
+  { reason, role, hint, caller }: AccessRefusal,
   { request: { method, peer, headers }, requestId, route }: Refused,
 ): Facts {
   const host = headers.get("host")?.slice(0, HOST_CHARS_MAX);
@@ -89,7 +93,7 @@ function refusalFacts(
     route: route.name,
     ...(host === undefined ? {} : { host }),
     ...(peer === undefined ? {} : { client: peer }),
-    ...(caller === undefined ? {} : { token: caller.name }),
+    ...(role === undefined ? {} : { role, token: caller?.name ?? TOKENS[reason] }),
     hint,
     request_id: requestId,
   };
