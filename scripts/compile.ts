@@ -19,6 +19,7 @@ const INCLUDED = [
   "src/storage/s3/s3_marks.ts",
   "src/storage/s3/s3_nar_store.ts",
   "src/storage/s3/traced_s3.ts",
+  "src/base/pipe_worker.ts",
   "src/metadata/sqlite/checkpoint_worker.ts",
   "src/http/page",
   "src/app/workers/fetch_worker.ts",

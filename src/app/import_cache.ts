@@ -43,7 +43,10 @@ export async function importCache(
 ): Promise<ImportProgress> {
   await using source = place.kind === "folder"
     ? folderSource(place.path, roots)
-    : new BinaryCacheSource(upstreamReader(settings, place.url), { roots, hasClosures: true });
+    : new BinaryCacheSource(await upstreamReader(settings, place.url), {
+      roots,
+      hasClosures: true,
+    });
   const order = { handling, signal, sourceKey: undefined };
   return await importInto(settings, source, order, watcher);
 }
@@ -58,11 +61,11 @@ function folderSource(path: string, roots: readonly StorePathHash[]): BinaryCach
 }
 
 /** Reader of a binary cache with the timeouts, credentials and certificates of an upstream. */
-function upstreamReader(settings: Settings, url: string): CacheReader {
+async function upstreamReader(settings: Settings, url: string): Promise<CacheReader> {
   const asUpstream = { ...settings, "cache.upstream-url": [{ url }] };
-  const [http] = upstreamSettings(asUpstream, `larder/${denoJson.version}`);
+  const [http] = await upstreamSettings(asUpstream, `larder/${denoJson.version}`);
   if (http === undefined) throw new Failure("broken", `Cannot import ${url}`);
-  const client = createUpstreamClient(SYSTEM_NET, caCertificates(asUpstream));
+  const client = createUpstreamClient(SYSTEM_NET, await caCertificates(asUpstream));
   const keys = new TrustedKeys([]);
   // The import itself compares signatures.
   const shared = { settings: http, client, decode: decodingWith(DECODER_HERE) };

@@ -57,7 +57,7 @@ export async function openLeases(
   };
   const keyPrefix = settings["cache.lock-redis-key-prefix"];
   const shared = await openSharedLocks({
-    ...{ redis: redisOf(settings), keyPrefix, holder: { member } },
+    ...{ redis: await redisOf(settings), keyPrefix, holder: { member } },
     storageId: storageIdOf(ids),
   }, log);
   const { locks } = shared;
@@ -144,13 +144,13 @@ export function memberRows(
 }
 
 /** Addresses, credentials and TLS of Redis, from the settings. */
-export function redisOf(settings: Settings) {
+export async function redisOf(settings: Settings) {
   return {
     addresses: settings["cache.redis-addrs"],
     sentinelMaster: settings["cache.redis-sentinel-master"],
     username: settings["cache.redis-username"],
     password: settings["cache.redis-password"],
     db: settings["cache.redis-db"],
-    tls: settings["cache.redis-use-tls"] ? ownCertificates(settings) : undefined,
+    tls: settings["cache.redis-use-tls"] ? await ownCertificates(settings) : undefined,
   };
 }

@@ -52,14 +52,14 @@ const LOG_FLUSH_MAX_MS = 1_000;
  */
 export async function serve(settings: Settings): Promise<number> {
   const queue = new LineQueue(Deno.stdout, await logFormat(settings));
-  const upstreams = upstreamSettings(settings, `larder/${denoJson.version}`);
+  const upstreams = await upstreamSettings(settings, `larder/${denoJson.version}`);
   const telemetry = await startTelemetry({ settings, upstreams, queue });
   const { log, problems, metrics, tracer, upstreamTrace } = telemetry;
   using _unexpected = logUnexpected(log);
   const stopped = stopSignal();
   const folders = prepareFolders(settings);
   const keyPlan = await planSigningKey(settings, folders);
-  const upstream = upstreamParts(settings, upstreams, upstreamTrace);
+  const upstream = await upstreamParts(settings, upstreams, upstreamTrace);
   const places = storePlaces(settings);
   {
     await using stores = await openStores(places, folders, log, tracer);
@@ -159,14 +159,14 @@ function proxiesOf(settings: Settings): TrustedProxies | undefined {
   return ranges.length === 0 ? undefined : new TrustedProxies(ranges);
 }
 
-function upstreamParts(
+async function upstreamParts(
   settings: Settings,
   upstreams: UpstreamParts["settings"],
   trace: UpstreamParts["trace"],
-): UpstreamParts {
+): Promise<UpstreamParts> {
   return {
     settings: upstreams,
-    caCertificates: caCertificates(settings),
+    caCertificates: await caCertificates(settings),
     trustedKeys: settings["cache.upstream-public-key"],
     requireSignature: settings["cache.require-upstream-signature"],
     trace,

@@ -93,7 +93,7 @@ async function openTelemetry(
   const url = settings["otel.grpc-url"];
   const transport = url === undefined
     ? undefined
-    : createGrpcTransport(url, caCertificates(settings));
+    : createGrpcTransport(url, await caCertificates(settings));
   const otel = startOtel({
     senders: transport === undefined ? lineSenders(queue) : grpcSenders(transport),
     metrics,

@@ -5,7 +5,7 @@ import type { CaCertificates } from "../upstream/http/http_settings.ts";
 export interface CertificateInputs {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Throws if the file is unreadable. */
-  readonly readTextFile: (path: string) => string;
+  readonly readTextFile: (path: string) => string | Promise<string>;
 }
 
 /** Variables of the user's choice: Nix's, then OpenSSL's. */
@@ -28,12 +28,14 @@ export function certificatesIn(text: string): CaCertificates {
  * The certificates that the system trusts, which the executable does not read by itself. Throws if
  * a variable names a file without certificates.
  */
-export function systemCertificates({ env, readTextFile }: CertificateInputs): CaCertificates {
+export async function systemCertificates(
+  { env, readTextFile }: CertificateInputs,
+): Promise<CaCertificates> {
   const chosen = CERTIFICATE_VARIABLES.find((name) => env[name]);
-  if (chosen !== undefined) return certificatesOf(chosen, env[chosen] ?? "", readTextFile);
+  if (chosen !== undefined) return await certificatesOf(chosen, env[chosen] ?? "", readTextFile);
   for (const path of CERTIFICATE_BUNDLES) {
     try {
-      return certificatesIn(readTextFile(path));
+      return certificatesIn(await readTextFile(path));
     } catch {
       // Other systems use another path.
     }
@@ -41,14 +43,14 @@ export function systemCertificates({ env, readTextFile }: CertificateInputs): Ca
   return [];
 }
 
-function certificatesOf(
+async function certificatesOf(
   variable: string,
   path: string,
   readTextFile: CertificateInputs["readTextFile"],
-): CaCertificates {
+): Promise<CaCertificates> {
   let found: CaCertificates;
   try {
-    found = certificatesIn(readTextFile(path));
+    found = certificatesIn(await readTextFile(path));
   } catch (error) {
     throw new Failure("broken", `Cannot use ${variable} ${path}: ${reasonOf(error)}`, {}, error);
   }

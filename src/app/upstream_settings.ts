@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { Failure, reasonOf } from "../base/failure.ts";
+import { readNamedText } from "../base/named_file.ts";
 import type { Settings } from "../config/options.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import { type Login, type Netrc, parseNetrc } from "../upstream/http/netrc.ts";
@@ -8,14 +9,14 @@ import { certificatesIn, systemCertificates } from "./system_certificates.ts";
 const NO_LOGINS: Netrc = { find: () => undefined };
 
 /** The connection settings of each configured upstream, credentials included. */
-export function upstreamSettings(
+export async function upstreamSettings(
   settings: Settings,
   userAgent: string,
-): readonly HttpUpstreamSettings[] {
+): Promise<readonly HttpUpstreamSettings[]> {
   const netrcPath = settings["netrc-file"];
   const netrc = netrcPath === undefined
     ? NO_LOGINS
-    : readOption("--netrc-file", netrcPath, parseNetrc);
+    : await readOption("--netrc-file", netrcPath, parseNetrc);
   return settings["cache.upstream-url"].map(({ url: given, priority }) => {
     const parsed = new URL(given);
     const login = loginOf(parsed) ?? netrc.find(parsed.hostname);
@@ -47,29 +48,33 @@ function hasProxy(protocol: string): boolean {
  * The trusted certificates for upstreams: those of the system and of `--cache-upstream-ca-file`.
  * None if no upstream uses TLS.
  */
-export function caCertificates(settings: Settings): CaCertificates {
-  const own = ownCertificates(settings);
+export async function caCertificates(settings: Settings): Promise<CaCertificates> {
+  const own = await ownCertificates(settings);
   const urls = settings["cache.upstream-url"].map(({ url }) => url);
   const isNeeded = [...urls, settings["otel.grpc-url"]].some((url) => url?.startsWith("https:"));
   if (!isNeeded) return own;
-  const system = { env: Deno.env.toObject(), readTextFile: Deno.readTextFileSync };
-  return [...systemCertificates(system), ...own];
+  const system = { env: Deno.env.toObject(), readTextFile: readNamedText };
+  return [...await systemCertificates(system), ...own];
 }
 
 /** The certificates of `--cache-upstream-ca-file`. */
-export function ownCertificates(settings: Settings): CaCertificates {
+export async function ownCertificates(settings: Settings): Promise<CaCertificates> {
   const path = settings["cache.upstream-ca-file"];
   if (path === undefined) return [];
-  return readOption("--cache-upstream-ca-file", path, (text) => {
+  return await readOption("--cache-upstream-ca-file", path, (text) => {
     const found = certificatesIn(text);
     if (found.length === 0) throw new Failure("broken", "it holds no PEM certificate");
     return found;
   });
 }
 
-function readOption<Value>(option: string, path: string, parse: (text: string) => Value): Value {
+async function readOption<Value>(
+  option: string,
+  path: string,
+  parse: (text: string) => Value,
+): Promise<Value> {
   try {
-    return parse(Deno.readTextFileSync(path));
+    return parse(await readNamedText(path));
   } catch (error) {
     const reason = reasonOf(error);
     throw new Failure("broken", `Cannot use ${option} ${path}: ${reason}`, {}, error);

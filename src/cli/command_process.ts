@@ -1,7 +1,9 @@
 import { Buffer } from "node:buffer";
 import { formatBytes } from "../base/format_units.ts";
+import { namedFileExists, readNamedText } from "../base/named_file.ts";
 import { visibleLines } from "../base/visible.ts";
 import type { Inputs } from "../config/resolve.ts";
+import type { SettingsInputs } from "../config/settings.ts";
 import type { NixOutcome, RunNix } from "./client/installables.ts";
 import type { StatusOutput } from "./client/status_line.ts";
 import type { Build } from "./version.ts";
@@ -10,6 +12,8 @@ import type { Links } from "./client/store_path_argument.ts";
 
 /** The process around a command: its arguments, environment, streams and files. */
 export interface CommandProcess extends Omit<Inputs, "args">, Links, StatusOutput {
+  /** The same reads beside this thread, and in time. */
+  readonly namedFiles: Pick<SettingsInputs, "readTextFile" | "fileExists">;
   /** Origin of this larder's build. */
   readonly build: () => Build;
   /** The path of larder's executable. */
@@ -40,6 +44,7 @@ export function denoProcess(): CommandProcess {
     env: Deno.env.toObject(),
     readTextFile,
     fileExists,
+    namedFiles: { readTextFile: readNamedText, fileExists: namedFileExists },
     hostname: () => Deno.hostname(),
     build: () => ({
       commit: Deno.build.standalone ? builtCommit() : undefined,

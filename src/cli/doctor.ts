@@ -48,7 +48,11 @@ async function doctorCommand(args: readonly string[], process: CommandProcess): 
   const { own, server: ofServer } = splitServerArguments(FLAGS, args);
   const { flags, rest } = parseArguments(FLAGS, { ...process, args: own });
   const operands = rest.length === 0 ? [] : readStorePathArguments(rest, process);
-  const { settings, warnings } = await readSettings({ ...process, args: ofServer });
+  const { settings, warnings } = await readSettings({
+    ...process,
+    ...process.namedFiles,
+    args: ofServer,
+  });
   // Loaded here, so that help and errors are fast.
   const { diagnose } = await import("./doctor/diagnose.ts");
   // A token of the settings goes to the address of the settings alone.

@@ -6,7 +6,7 @@ export async function serverSettings(
   args: readonly string[],
   process: CommandProcess,
 ): Promise<ResolvedSettings> {
-  const resolved = await readSettings({ ...process, args });
+  const resolved = await readSettings({ ...process, ...process.namedFiles, args });
   for (const warning of resolved.warnings) process.writeError(`larder: ${warning}\n`);
   return resolved;
 }

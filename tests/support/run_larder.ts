@@ -44,6 +44,7 @@ export async function runLarder(
   const { args: _, ...inputs } = inputsOf({ env, files });
   const host: CommandProcess = {
     ...inputs,
+    namedFiles: inputs,
     writeOut: (text) => void (out += text),
     writeError: (text) => void (err += text),
     clearErrorLine: () => void (err += "\r\x1b[K"),

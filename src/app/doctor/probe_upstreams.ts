@@ -51,8 +51,8 @@ const PATHS_MAX = 4;
 /** Asks each upstream as the server would: with its certificates, credentials and timeouts. */
 export async function probeUpstreams(order: ProbeOrder): Promise<readonly UpstreamProbe[]> {
   const { settings } = order;
-  const all = upstreamSettings(settings, `larder/${denoJson.version}`);
-  using client = createUpstreamClient(SYSTEM_NET, caCertificates(settings));
+  const all = await upstreamSettings(settings, `larder/${denoJson.version}`);
+  using client = createUpstreamClient(SYSTEM_NET, await caCertificates(settings));
   return await Promise.all(all.map((http) => probe(http, client, order)));
 }
 

@@ -10,7 +10,7 @@ export async function redisProblem(settings: Settings): Promise<string | undefin
   let refusal: string | undefined;
   // The client gives the reason for a missing connection to the log alone.
   const log = createLogger("debug", { write: (line) => void (refusal = errorIn(line) ?? refusal) });
-  const { client } = await connectRedis(redisOf(settings), log);
+  const { client } = await connectRedis(await redisOf(settings), log);
   try {
     await client.ping();
     return undefined;

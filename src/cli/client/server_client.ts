@@ -44,19 +44,25 @@ const START_HINT = 'is larder running? Start it with "larder serve", or give --s
 /** larder's own form of a request id: the client shows no other. */
 const REQUEST_ID_REGEXP = /^[A-Za-z0-9._-]{1,64}$/;
 
+/** The environment and the files of a command. */
+export interface ServerTrust extends Pick<CertificateInputs, "env"> {
+  readonly namedFiles: Pick<CertificateInputs, "readTextFile">;
+}
+
 /** A client of a running larder. The token goes into a header and nowhere else. */
 export class ServerClient implements Disposable {
   readonly #settings: ClientSettings;
   readonly #base: string;
-  readonly #http: Deno.HttpClient | undefined;
+  readonly #trust: CertificateInputs | undefined;
+  /** Made for the first request: it reads files. */
+  #http: Promise<Deno.HttpClient | undefined> | undefined;
 
   /** `trust`: the inputs for finding the certificates that verify an HTTPS server. */
-  constructor(settings: ClientSettings, trust?: CertificateInputs) {
+  constructor(settings: ClientSettings, trust?: ServerTrust) {
     const { server } = settings;
     this.#settings = settings;
     this.#base = server.kind === "http" ? server.url : "http://127.0.0.1";
-    if (server.kind === "unix") this.#http = socketClient(server.path);
-    else if (trust && server.url.startsWith("https:")) this.#http = trustingClient(trust);
+    this.#trust = trust && { env: trust.env, ...trust.namedFiles };
   }
 
   /**
@@ -72,12 +78,13 @@ export class ServerClient implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#http?.close();
+    void this.#http?.then((http) => http?.close(), () => undefined);
   }
 
   async #send(method: string, path: string, options: RequestOptions): Promise<Response> {
     const { limitMs = ANSWER_LIMIT_MS, headers = {}, redirect = "manual" } = options;
     const { token } = this.#settings;
+    const http = await (this.#http ??= this.#connecting());
     const late = new AbortController();
     const timer = clock.after(limitMs, () => late.abort());
     try {
@@ -87,7 +94,7 @@ export class ServerClient implements Disposable {
         // A redirect would turn a POST into a GET, and could leak the token.
         redirect,
         signal: late.signal,
-        ...(this.#http && { client: this.#http }),
+        ...(http && { client: http }),
       });
     } catch (error) {
       const shown = serverAddress.print(this.#settings.server);
@@ -98,6 +105,13 @@ export class ServerClient implements Disposable {
     } finally {
       timer.cancel();
     }
+  }
+
+  async #connecting(): Promise<Deno.HttpClient | undefined> {
+    const { server } = this.#settings;
+    if (server.kind === "unix") return socketClient(server.path);
+    if (this.#trust === undefined || !server.url.startsWith("https:")) return undefined;
+    return trustingClient(await systemCertificates(this.#trust));
   }
 
   #refusal(
@@ -133,10 +147,9 @@ function socketClient(path: string): Deno.HttpClient {
   }
 }
 
-function trustingClient(trust: CertificateInputs): Deno.HttpClient {
-  const caCerts = [...systemCertificates(trust)];
+function trustingClient(caCertificates: readonly string[]): Deno.HttpClient {
   try {
-    return Deno.createHttpClient({ caCerts });
+    return Deno.createHttpClient({ caCerts: [...caCertificates] });
   } catch (error) {
     throw new Failure("broken", `Cannot use certificates: ${reasonOf(error)}; ${TRUST_HINT}`);
   }

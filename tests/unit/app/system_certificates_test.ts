@@ -17,17 +17,17 @@ function found(env: Readonly<Record<string, string>>) {
   return systemCertificates({ env, readTextFile });
 }
 
-Deno.test("certificates: the system's are those of the first bundle that is there", () => {
-  assert.equal(found({}).length, 2);
-  assert.equal(found({ SSL_CERT_FILE: "" }).length, 2);
+Deno.test("certificates: the system's are those of the first bundle that is there", async () => {
+  assert.equal((await found({})).length, 2);
+  assert.equal((await found({ SSL_CERT_FILE: "" })).length, 2);
 });
 
 for (const name of ["NIX_SSL_CERT_FILE", "SSL_CERT_FILE"]) {
-  Deno.test(`certificates: ${name} without certificates is an error that names it`, () => {
-    assert.deepEqual(found({ [name]: "/one.pem" }), [PEM]);
+  Deno.test(`certificates: ${name} without certificates is an error that names it`, async () => {
+    assert.deepEqual(await found({ [name]: "/one.pem" }), [PEM]);
     for (const path of ["/none.pem", "/key.pem"]) {
       const sentence = new RegExp(`^Cannot use ${name} ${path}: \\S`);
-      assert.throws(() => found({ [name]: path }), { message: sentence });
+      await assert.rejects(found({ [name]: path }), { message: sentence });
     }
   });
 }
