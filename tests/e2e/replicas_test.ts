@@ -6,7 +6,6 @@ import { stallAfter } from "../support/faults.ts";
 import { testUnless } from "../support/program.ts";
 import { record } from "../support/reliability_record.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
-import { assertLocked } from "../support/replicas.ts";
 import { ReplicasScene, type ReplicasSceneOptions, TOKEN } from "../support/replicas_scene.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 
@@ -40,7 +39,6 @@ testUnless(
 
     for (const client of [one, other, third]) assertSameBytes(await client.all(), scene.bytes);
 
-    assertLocked(scene.replicas.larders);
     assert.deepEqual([one.cache, other.cache, third.cache], ["MISS", "JOINED", "JOINED"]);
     assert.equal(scene.narRequests, 1);
     const { url } = scene.replicas.at(0);
@@ -59,7 +57,6 @@ testUnless(
       const clients = [await scene.client(0), await scene.client(1), await scene.client(1)];
       scene.gate.open();
       for (const client of clients) assertSameBytes(await client.all(), scene.bytes);
-      assertLocked(scene.replicas.larders);
       assert.equal(scene.narRequests, 1);
     }
   },
@@ -72,7 +69,6 @@ testUnless(redisMissing, "replicas: a HEAD asks the replica that downloads", asy
 
   const answer = await fetch(url + scene.path, { method: "HEAD" });
 
-  assertLocked(scene.replicas.larders);
   assert.equal(answer.status, 200);
   assert.equal(answer.headers.get("content-length"), `${scene.bytes.length}`);
   assert.equal(answer.headers.get("x-cache"), "JOINED");
@@ -90,7 +86,6 @@ testUnless(
     const other = await scene.client(1);
     scene.gate.open();
     for (const client of [one, other]) assertSameBytes(await client.all(), scene.bytes);
-    assertLocked(scene.replicas.larders);
     assert.equal(scene.narRequests, 1);
   },
 );
@@ -117,7 +112,6 @@ testUnless(
     const downloadLocks = () => ownRedis.ask("KEYS", "*:download:*").trim();
     const one = await scene.client(0);
     const other = await scene.client(1);
-    assertLocked(scene.replicas.larders);
     assert.match(downloadLocks(), /:download:nar:/);
     const holder = scene.replicas.at(0);
     holder.kill("SIGTERM");
@@ -155,7 +149,6 @@ async function killedHolder(options: Omit<ReplicasSceneOptions, "redis">): Promi
 
   for (const other of others) assertSameBytes(await other.all(), scene.bytes);
 
-  assertLocked(replicas.larders);
   assert.equal(scene.narRequests, 2, "however many clients read it");
   // The dead holder's lock is in nobody's way.
   const late = await scene.client(1);
@@ -182,7 +175,6 @@ testUnless(
     scene.gate.open();
 
     for (const other of [...others, ...later]) assertSameBytes(await other.all(), scene.bytes);
-    assertLocked(scene.replicas.larders);
     assert.equal(scene.narRequests, 2, "however many clients ask meanwhile");
     holder.kill("SIGCONT");
     assertSameBytes(await one.all(), scene.bytes);
@@ -223,7 +215,6 @@ testUnless(redisMissing, "replicas: a paused holder is left, and harms nothing l
   const all = await clock.within(Promise.all(others.map((other) => other.all())), WAIT_MAX_MS);
   assert.ok(all, "the rest comes from the next source");
   for (const whole of all) assertSameBytes(whole, scene.bytes);
-  assertLocked(scene.replicas.larders);
   assert.equal(scene.narRequests, 2, "however many clients read it");
   const next = await scene.client(1);
   assertSameBytes(await next.all(), scene.bytes);
@@ -255,7 +246,6 @@ testUnless(redisMissing, "replicas: a cut between them does not show in the body
 
   for (const client of [one, other]) assertSameBytes(await client.all(), scene.bytes);
 
-  assertLocked(scene.replicas.larders);
   assert.equal(scene.narRequests, 2);
   await eventually("the other replica has asked through the proxy", () => (
     (proxy?.connectionCount ?? 0) > 0

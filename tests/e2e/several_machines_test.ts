@@ -13,7 +13,6 @@ import { PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_missing.ts";
 import { programsMissing, testUnless } from "../support/program.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
-import { assertLocked } from "../support/replicas.ts";
 import { S3_KEYS, S3_UNAVAILABLE, S3Server } from "../support/s3_server.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -143,7 +142,6 @@ async function pullAll(port: number, wanted: readonly StoreObject[]): Promise<vo
 
 /** One upstream request for each path, and nothing to complain of. */
 function assertServed(upstream: FakeUpstream, larders: readonly LarderProcess[]): void {
-  assertLocked(larders);
   assert.equal(upstream.count(/\.narinfo$/), objects.length);
   assert.equal(upstream.count(/^\/nar\//), objects.length);
   const complaints = larders.flatMap(({ lines }) => lines)

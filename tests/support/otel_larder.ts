@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { type LarderProcess, type LogLine, startLarder } from "./larder_process.ts";
 import type { StoreObject } from "./store_object.ts";
-import { TooSlow } from "./timed_test.ts";
 
 export const SIGNALS = ["traces", "metrics", "logs"] as const;
 
@@ -42,12 +41,6 @@ export async function pull(
 export async function stop(larder: LarderProcess): Promise<void> {
   larder.kill("SIGTERM");
   assert.equal((await larder.ended).code, 0);
-}
-
-/** Fails as too slow where larder has dropped telemetry: the receiver took over 2.5 s. */
-export function assertSent({ lines }: LarderProcess): void {
-  const dropped = lines.find(({ msg }) => msg === "telemetry dropped");
-  if (dropped !== undefined) throw new TooSlow(JSON.stringify(dropped));
 }
 
 /** How many records of each signal were dropped so far. */

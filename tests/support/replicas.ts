@@ -8,23 +8,6 @@ import {
 } from "./larder_process.ts";
 import type { RedisServer } from "./redis_server.ts";
 import { tempFolder } from "./temp_folder.ts";
-import { TooSlow } from "./timed_test.ts";
-
-/** The log messages of a larder that goes on without locks. */
-const UNLOCKED: ReadonlySet<unknown> = new Set([
-  "failed to acquire lock",
-  "circuit breaker open: Redis is unavailable",
-]);
-
-/**
- * Fails as too slow where larders had no locks for a time: Redis took over a second. A lock that
- * another member keeps is none of these times.
- */
-export function assertLocked(larders: readonly LarderProcess[]): void {
-  const lines = larders.flatMap((larder) => larder.lines);
-  const unlocked = lines.find(({ msg, reason }) => UNLOCKED.has(msg) && reason !== "timeout");
-  if (unlocked !== undefined) throw new TooSlow(`Redis was too slow: ${JSON.stringify(unlocked)}`);
-}
 
 export interface ReplicasOptions {
   readonly upstream: FakeUpstream;

@@ -6,13 +6,13 @@ import { redisOf } from "../open_leases.ts";
 /** Asks Redis for an answer. Returns why there is none; writes nothing. */
 export async function redisProblem(settings: Settings): Promise<string | undefined> {
   // Loaded here alone: only some settings have a Redis.
-  const { connectRedis } = await import("../../locks/redis/redis_client.ts");
+  const { redisAnswer, connectRedis } = await import("../../locks/redis/redis_client.ts");
   let refusal: string | undefined;
   // The client gives the reason for a missing connection to the log alone.
   const log = createLogger("debug", { write: (line) => void (refusal = errorIn(line) ?? refusal) });
   const { client } = await connectRedis(await redisOf(settings), log);
   try {
-    await client.ping();
+    await redisAnswer(client.ping());
     return undefined;
   } catch (error) {
     return refusal ?? messageOf(error);

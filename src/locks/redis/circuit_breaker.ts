@@ -4,6 +4,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
 import { LocksUnavailable } from "../locks.ts";
+import { redisAnswer } from "./redis_client.ts";
 
 /** Failures in a row that open the circuit. A frozen Redis costs a client as many time limits. */
 const FAILURES_MAX = 2;
@@ -21,7 +22,7 @@ export interface CircuitBreakerDeps {
   readonly failure: () => unknown;
   /** Called after each answer: earlier failures are over. */
   readonly answered: () => void;
-  /** Throws unless Redis answers. */
+  /** Rejects unless Redis answers. */
   readonly probe: () => Promise<unknown>;
   /** Called when the circuit has closed again. */
   readonly closed: () => void;
@@ -47,7 +48,7 @@ export class CircuitBreaker implements Disposable {
       throw new LocksUnavailable("circuit_breaker", "Cannot use locks: Redis is unavailable");
     }
     try {
-      const value = await command();
+      const value = await redisAnswer(command());
       this.#failures = 0;
       this.#deps.answered();
       return value;
@@ -78,7 +79,7 @@ export class CircuitBreaker implements Disposable {
       await clock.pause(PROBE_EVERY_MS, signal);
       if (signal.aborted) return;
       try {
-        await probe();
+        await redisAnswer(probe());
         break;
       } catch (error) {
         log.debug("Redis does not answer", { error: messageOf(error) });

@@ -5,7 +5,10 @@ import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** How long Redis may take to answer a command. A client waits for two at most. */
-const COMMAND_MAX_MS = 1_000;
+const ANSWER_MAX_MS = 1_000;
+
+/** How long a connection, or a look at the slots of a cluster, may take. */
+const CONNECTION_MAX_MS = 1_000;
 
 /** larder replaces a connection that is silent for longer: the other machine may be gone. */
 const SILENCE_MAX_MS = 5_000;
@@ -14,7 +17,7 @@ const SILENCE_MAX_MS = 5_000;
 const RECONNECT_MAX_MS = 2_000;
 
 /** How long a start waits for Redis. */
-const CONNECT_MAX_MS = 2_000;
+const READY_MAX_MS = 2_000;
 
 export interface RedisSettings {
   /** One server, several of a cluster, or sentinels. */
@@ -42,7 +45,7 @@ export interface RedisConnection {
 
 /**
  * Connects in the background, for as long as it takes. Resolves when Redis has answered, or after
- * two seconds. Commands fail at once without a connection, and after a second without an answer.
+ * two seconds. Commands fail at once without a connection.
  */
 export async function connectRedis(settings: RedisSettings, log: Logger): Promise<RedisConnection> {
   const client = clientOf(settings);
@@ -54,13 +57,23 @@ export async function connectRedis(settings: RedisSettings, log: Logger): Promis
     failure = causeOf(error);
     log.debug("Redis connection failed", { error: messageOf(failure) });
   });
-  await clock.within(ready, CONNECT_MAX_MS);
+  await clock.within(ready, READY_MAX_MS);
   return {
     client,
     failure: () => failure,
     answered: () => failure = undefined,
     localAddress: () => localAddressOf(client),
   };
+}
+
+/**
+ * The answer to a command. Throws after a second without one. A standstill of this thread counts
+ * little, which is why this is not left to the client.
+ */
+export async function redisAnswer<Answer>(command: Promise<Answer>): Promise<Answer> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  using _limit = clock.countdown(ANSWER_MAX_MS, () => reject(new Error("Command timed out")));
+  return await Promise.race([command, late]);
 }
 
 function localAddressOf(client: RedisClient): string | undefined {
@@ -88,7 +101,7 @@ function clientOf({ addresses, sentinelMaster, ...login }: RedisSettings): Redis
     redisOptions: options,
     enableOfflineQueue: false,
     clusterRetryStrategy: retryAfterMs,
-    slotsRefreshTimeout: COMMAND_MAX_MS,
+    slotsRefreshTimeout: CONNECTION_MAX_MS,
   });
 }
 
@@ -101,8 +114,7 @@ function optionsOf(
     ...(password === undefined ? {} : { password }),
     ...(tls === undefined ? {} : { tls: tls.length === 0 ? {} : { ca: [...tls] } }),
     connectionName: "larder",
-    commandTimeout: COMMAND_MAX_MS,
-    connectTimeout: COMMAND_MAX_MS,
+    connectTimeout: CONNECTION_MAX_MS,
     socketTimeout: SILENCE_MAX_MS,
     // A lock that comes late is of no use: a command never waits for a connection.
     enableOfflineQueue: false,

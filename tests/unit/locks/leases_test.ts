@@ -3,9 +3,15 @@ import type { MemberId } from "../../../src/base/member_id.ts";
 import { LeaseMetrics } from "../../../src/locks/lease_metrics.ts";
 import { Leases } from "../../../src/locks/leases.ts";
 import type { Locks } from "../../../src/locks/locks.ts";
+import type { RedisClient } from "../../../src/locks/redis/redis_client.ts";
+import { RedisLocks } from "../../../src/locks/redis/redis_locks.ts";
+import { MemberLeases } from "../../../src/locks/work_leases.ts";
+import type { StorePathHash } from "../../../src/nix/store_path.ts";
+import { clock, playRuntime } from "../../../src/runtime/current.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { NO_TRACER } from "../../../src/telemetry/tracer.ts";
+import { VirtualClock } from "../../simulation/virtual_clock.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
 const OTHER = "host.1.other" as MemberId;
@@ -100,6 +106,47 @@ Deno.test("leases: a holder at this member's own URL is its predecessor, and its
     await leases.take(job);
     assert.equal(frees > 0, isFreed, url);
   }
+});
+
+Deno.test("leases: a frozen Redis delays the first cold path by two seconds, and no other", async () => {
+  const played = new VirtualClock();
+  using _runtime = playRuntime({ clock: played });
+  const silent = () => new Promise<never>(() => {});
+  const client = { set: silent, get: silent, eval: silent, setrange: silent, disconnect() {} };
+  const locks = new RedisLocks({
+    connection: {
+      client: client as unknown as RedisClient,
+      failure: () => undefined,
+      answered() {},
+      localAddress: () => undefined,
+    },
+    keyPrefix: "",
+    storageId: () => Promise.resolve(undefined),
+    holder: { member: SELF },
+    log: createLogger("error", { write() {} }),
+  });
+  const { leases } = sceneOf(locks);
+  const work = new MemberLeases({
+    leases,
+    downloadTtlMs: 5_000,
+    lruTtlMs: 5_000,
+    retryPolicy: NONE,
+  });
+  const hash = "0".repeat(32) as StorePathHash;
+  const isDone = () => Promise.resolve(false);
+  await played.play((async () => {
+    const delays: number[] = [];
+    for (let path = 0; path < 3; path++) {
+      const startedAtMs = clock.nowMs();
+      const { kind } = await work.narinfo(hash, isDone);
+      assert.equal(kind, "ours", "it goes on without a lock");
+      delays.push(clock.nowMs() - startedAtMs);
+    }
+    const [first = 0, ...others] = delays;
+    // Two commands, and the pauses before two retries, which vary by a half.
+    assert.ok(first >= 2_015 && first <= 2_030, `${first}`);
+    assert.deepEqual(others, [0, 0]);
+  })());
 });
 
 const NONE = { retriesMax: 0, initialDelayMs: 1, maxDelayMs: 1, hasJitter: false };

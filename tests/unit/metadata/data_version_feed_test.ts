@@ -1,7 +1,27 @@
 import assert from "node:assert/strict";
 import type { Changed } from "../../../src/metadata/change_feed.ts";
 import { DataVersionFeed } from "../../../src/metadata/sqlite/data_version_feed.ts";
+import { clock, playRuntime } from "../../../src/runtime/current.ts";
+import { VirtualClock } from "../../simulation/virtual_clock.ts";
 import { eventually } from "../../support/eventually.ts";
+
+Deno.test("DataVersionFeed: a change of another process is noticed a second later at most", async () => {
+  const played = new VirtualClock();
+  using _runtime = playRuntime({ clock: played });
+  let version = 1;
+  const feed = new DataVersionFeed({ dataVersion: () => version, revision: () => version });
+  await played.play((async () => {
+    const startedAtMs = clock.nowMs();
+    const heardAtMs: number[] = [];
+    await using _heard = feed.subscribe(() => void heardAtMs.push(clock.nowMs() - startedAtMs));
+    await clock.pause(10);
+    version++;
+    await clock.pause(1_980);
+    version++;
+    await clock.pause(5_000);
+    assert.deepEqual(heardAtMs, [1_000, 2_000]);
+  })());
+});
 
 Deno.test("DataVersionFeed: changes during failed polls are one notice later", async () => {
   const scene = new Scene();

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { CircuitBreaker } from "../../../src/locks/redis/circuit_breaker.ts";
+import { clock, playRuntime } from "../../../src/runtime/current.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { VirtualClock } from "../../simulation/virtual_clock.ts";
+import { PlayedTime } from "../../support/played_time.ts";
+
+const silent = () => new Promise<never>(() => {});
+
+/** A breaker, and the number of its probes, which fail until `mend`. */
+function scene() {
+  const messages: string[] = [];
+  let [probes, isMended] = [0, false];
+  const breaker = new CircuitBreaker({
+    failure: () => undefined,
+    answered() {},
+    closed() {},
+    probe: () => {
+      probes++;
+      return isMended ? Promise.resolve() : silent();
+    },
+    log: createLogger("info", { write: (line) => void messages.push(JSON.parse(line).msg) }),
+  });
+  return { breaker, messages, mend: () => void (isMended = true), probes: () => probes };
+}
+
+/** The message of a command's failure, and how long it took. */
+async function failed(run: Promise<unknown>): Promise<readonly [string, number]> {
+  const startedAtMs = clock.nowMs();
+  const message = await run.then(() => "it did not fail", (error: Error) => error.message);
+  return [message, clock.nowMs() - startedAtMs];
+}
+
+Deno.test("circuit breaker: a silent Redis costs two commands a second each, no other", async () => {
+  const played = new VirtualClock();
+  using _runtime = playRuntime({ clock: played });
+  const { breaker, messages, mend, probes } = scene();
+  await played.play((async () => {
+    const late = "Cannot use locks: Command timed out";
+    assert.deepEqual(await failed(breaker.run(silent)), [late, 1_000]);
+    assert.deepEqual(await failed(breaker.run(silent)), [late, 1_000]);
+    const isOpen = "Cannot use locks: Redis is unavailable";
+    assert.deepEqual(await failed(breaker.run(silent)), [isOpen, 0]);
+
+    // A probe each second, of which a silent one takes a second.
+    await clock.pause(5_500);
+    assert.equal(probes(), 3);
+    mend();
+    await clock.pause(2_000);
+    assert.equal(await breaker.run(() => Promise.resolve("OK")), "OK");
+    assert.deepEqual(messages, [
+      "circuit breaker open: Redis is unavailable",
+      "circuit breaker closed: Redis is available again",
+    ]);
+  })());
+});
+
+Deno.test("circuit breaker: an answer that waits behind a standstill is no failure", async () => {
+  using time = new PlayedTime();
+  const { breaker } = scene();
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const run = breaker.run(() => promise);
+  time.standStill(10_000);
+  await time.advance(1);
+  resolve("OK");
+  assert.equal(await run, "OK");
+});
