@@ -1,4 +1,5 @@
 import type { StorageId } from "../../base/storage_id.ts";
+import { messageOf } from "../../base/failure.ts";
 import { dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Holder, HolderFacts, Lease, LockName, Locks } from "../locks.ts";
@@ -15,6 +16,9 @@ return redis.call("del", KEYS[1])`;
 const RENEW_SCRIPT = `
 if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call("pexpire", KEYS[1], ARGV[2])`;
+
+/** A value of larder has some 120 bytes, and one of a stranger up to 512 MB. */
+const VALUE_LENGTH_MAX = 1_024;
 
 /** Keys that may exist although nobody holds them: Redis did not answer. Others expire. */
 const UNCERTAIN_MAX = 1_000;
@@ -43,7 +47,7 @@ export class RedisLocks implements Locks {
     const { client, failure, answered } = deps.connection;
     this.#breaker = new CircuitBreaker({
       // A write that changes nothing, where the last command failed: another node may be well.
-      probe: () => client.setrange(this.#failedKey, 0, ""),
+      probe: () => unlessWrongType(client.setrange(this.#failedKey, 0, "")),
       closed: () => void this.#freeUncertain(),
       failure,
       answered,
@@ -77,8 +81,9 @@ export class RedisLocks implements Locks {
 
   async holderOf(name: LockName): Promise<Holder | undefined> {
     const key = await this.#keyOf(name);
-    const value = await this.#run(key, () => this.#deps.connection.client.get(key));
-    return value === null ? undefined : holderIn(value);
+    const { client } = this.#deps.connection;
+    const value = await this.#run(key, () => client.getrange(key, 0, VALUE_LENGTH_MAX));
+    return value === undefined ? undefined : holderIn(value);
   }
 
   async free(name: LockName, holder: Holder): Promise<void> {
@@ -114,10 +119,11 @@ export class RedisLocks implements Locks {
     await this.#run(key, () => this.#deps.connection.client.eval(FREE_SCRIPT, 1, key, value));
   }
 
-  #run<Value>(key: string, command: () => Promise<Value>): Promise<Value> {
+  /** `undefined` for a key of another type: Redis answers, and nobody of larder has the lock. */
+  #run<Value>(key: string, command: () => Promise<Value>): Promise<Value | undefined> {
     return this.#breaker.run(async () => {
       try {
-        return await command();
+        return await unlessWrongType(command());
       } catch (error) {
         this.#failedKey = key;
         throw error;
@@ -141,6 +147,19 @@ export class RedisLocks implements Locks {
     }
   }
 }
+
+/** `undefined` for a key of another type. */
+async function unlessWrongType<Value>(answer: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (WRONG_TYPE_REGEXP.test(messageOf(error))) return undefined;
+    throw error;
+  }
+}
+
+/** Of a command, and of a command in a script. */
+const WRONG_TYPE_REGEXP = /^(?:ERR )?WRONGTYPE\b/;
 
 /** The same text for the same lease, as the scripts compare it. */
 function valueOf({ member, token }: Holder): string {

@@ -118,6 +118,39 @@ testUnless(redisMissing, "redis locks: a wrong password is logged, a right one w
   await clock.pause(DISCONNECT_MAX_MS);
 });
 
+testUnless(
+  redisMissing,
+  "redis locks: strange values of a lock name nobody, and open no circuit",
+  async () => {
+    await using server = await RedisServer.open();
+    const messages: string[] = [];
+    const log = createLogger("info", { write: (line) => void messages.push(JSON.parse(line).msg) });
+    await using locks = await openRedisLocks(server.address, { log });
+    server.ask("RPUSH", "list", "x");
+    server.ask("HSET", "hash", "member", "x");
+    server.ask("SET", "empty", "");
+    server.ask("SET", "number", "7");
+    server.ask("SET", "null", "null");
+    server.ask("SETRANGE", "huge", String(64 << 20), "x");
+    const names = ["list", "hash", "empty", "number", "null", "huge"];
+    const before = sentBytes(server);
+    for (let tries = 0; tries < 4; tries++) {
+      for (const name of names) {
+        assert.equal(await locks.tryAcquire(name, TTL_MS), undefined);
+        assert.equal(await locks.holderOf(name), undefined);
+      }
+    }
+    assert.ok(sentBytes(server) - before < 1 << 20, "a huge value came whole");
+    await using lease = await locks.tryAcquire("free", TTL_MS);
+    assert.ok(lease);
+    // Its value is taken away, and another type put there.
+    server.ask("DEL", "free");
+    server.ask("RPUSH", "free", "x");
+    await lease[Symbol.asyncDispose]();
+    assert.deepEqual(messages, []);
+  },
+);
+
 testUnless(redisMissing, "redis locks: a killed Redis that starts again gives locks", async () => {
   await using server = await RedisServer.open();
   await using locks = await openRedisLocks(server.address);
@@ -179,6 +212,10 @@ testUnless(redisMissing, "redis locks: a holder learns that another has its lock
   await eventually("the lease is lost", () => lease.lost.aborted);
   assert.equal(next.lost.aborted, false);
 });
+
+function sentBytes(server: RedisServer): number {
+  return Number(/total_net_output_bytes:(\d+)/.exec(server.ask("INFO", "stats"))?.[1]);
+}
 
 function isUnavailable(reason: string) {
   return (error: unknown) => error instanceof LocksUnavailable && error.reason === reason;
