@@ -1,8 +1,14 @@
+import assert from "node:assert/strict";
+// @ts-types="../../src/metadata/postgres/pg.d.ts"
+import pg from "pg";
+import type { Changed } from "../../src/metadata/change_feed.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { DataVersionFeed } from "../../src/metadata/sqlite/data_version_feed.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { openPostgresStore, PostgresServer } from "../support/postgres.ts";
+import { hash, put } from "../support/metadata_rows.ts";
+import { testUnless } from "../support/program.ts";
 import { postgresMissing } from "../support/postgres_missing.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { changeFeedClauses, type WatchedDatabase } from "./change_feed_contract.ts";
@@ -16,6 +22,36 @@ const harnesses: readonly Harness<WatchedDatabase>[] = [
 ];
 
 for (const harness of harnesses) checkContract(harness, changeFeedClauses);
+
+testUnless(
+  postgresMissing,
+  "NoticeFeed: notices of strangers are no failure, and hide no notice of a member",
+  async () => {
+    const url = await postgres?.createMigrated() ?? "";
+    await using own = await openPostgresStore(url);
+    await using other = await openPostgresStore(url);
+    const reports: Changed[] = [];
+    await using _subscribed = own.subscribe((changed) => void reports.push(changed));
+    const stranger = new pg.Client({ connectionString: url });
+    await stranger.connect();
+    const payloads = [
+      ...["", "{", "null", "7", '"x"', "[]", '{"storePaths":5}', '{"nars":[{}]}'],
+      ...['{"check":{}}', `{"storePaths":[${"1,".repeat(3_000)}1]}`],
+    ];
+    for (const payload of payloads) {
+      await stranger.query({ text: "SELECT pg_notify('larder', $1)", values: [payload] });
+    }
+    await stranger.end();
+    await other.apply([put(hash("a"), [])]);
+    await own.reported();
+    // What larder cannot read may be of a newer one: each row may have changed.
+    assert.equal(reports.filter((changed) => changed === "all").length, payloads.length);
+    assert.deepEqual(reports.at(-1), {
+      storePaths: [hash("a")],
+      nars: [put(hash("a"), []).nar.name],
+    });
+  },
+);
 
 async function openWatched(): Promise<WatchedDatabase & AsyncDisposable> {
   await using opening = new AsyncDisposableStack();

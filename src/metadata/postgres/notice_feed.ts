@@ -129,7 +129,10 @@ export class NoticeFeed implements ChangeFeed, AsyncDisposable {
   }
 
   #received(payload: string): void {
-    const { from, all, check, storePaths = [], nars = [] } = JSON.parse(payload) as Notice;
+    const notice = noticeIn(payload);
+    // It may be of a newer larder.
+    if (notice === undefined) return this.#report("all");
+    const { from, all, check, storePaths = [], nars = [] } = notice;
     if (check !== undefined) this.#checks.get(check)?.();
     else if (from !== this.#deps.writerId) this.#report(all ? "all" : { storePaths, nars });
   }
@@ -143,4 +146,21 @@ export class NoticeFeed implements ChangeFeed, AsyncDisposable {
       }
     }
   }
+}
+
+/** `undefined` for another text: each role that may connect to the database may send notices. */
+function noticeIn(payload: string): Notice | undefined {
+  try {
+    const value: unknown = JSON.parse(payload);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+    const { check = "", storePaths = [], nars = [] } = value as Readonly<Record<string, unknown>>;
+    const areWords = typeof check === "string" && isListOfTexts(storePaths) && isListOfTexts(nars);
+    return areWords ? value as Notice : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isListOfTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
 }
