@@ -4,7 +4,8 @@ import type { Reservation } from "./space_budget.ts";
 /** The first reservation for a file of unknown size; each further one doubles it. */
 export const FIRST_STEP_BYTES = 1 << 20;
 
-type GrowingSpace = Pick<Space, "reserve" | "grow" | "kept">;
+export type GrowingSpace = Pick<Space, "reserve" | "grow" | "kept">;
+export type SpareSpace = Pick<Space, "reserveSpare" | "growSpare">;
 
 export interface FileSizes {
   /** The first step reserves at least so many bytes. */
@@ -18,8 +19,8 @@ export interface FileSizes {
  * theirs. Leaving the scope gives back the bytes that are not kept.
  */
 export class GrowingReservation implements Disposable {
-  readonly #space: GrowingSpace;
-  readonly #sizes: FileSizes;
+  #space: GrowingSpace;
+  #sizes: FileSizes;
   #reservation: Reservation | undefined;
 
   constructor(space: GrowingSpace, sizes: FileSizes) {
@@ -44,6 +45,20 @@ export class GrowingReservation implements Disposable {
       if (wanted <= this.bytes || await this.#take(wanted)) break;
     }
     return this.bytes;
+  }
+
+  /**
+   * The file has up to `limitBytes`, and may be wrong: from now on nothing goes for it that was
+   * used within the hour.
+   */
+  doubt(limitBytes: number, spare: SpareSpace): void {
+    const space = this.#space;
+    this.#sizes = { ...this.#sizes, limitBytes };
+    this.#space = {
+      reserve: (bytes) => spare.reserveSpare(bytes),
+      grow: (reservation, bytes) => spare.growSpare(reservation, bytes),
+      kept: (reservation) => space.kept(reservation),
+    };
   }
 
   /** Counts the kept file's bytes as used from now on. */

@@ -14,7 +14,7 @@ import {
   stallAfter,
   status,
 } from "../support/faults.ts";
-import { wrongFileHash, wrongFileSize } from "../support/narinfo_faults.ts";
+import { withoutLine, wrongFileHash, wrongFileSize } from "../support/narinfo_faults.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -103,19 +103,79 @@ Deno.test("nar: an upstream that fails before the first byte is 404", async () =
   }
 });
 
-Deno.test("nar: a narinfo whose unsigned file size or hash lies is 404 or broken", async () => {
-  for (const fault of [wrongFileSize(1), wrongFileSize(-1), wrongFileHash()]) {
-    await using upstream = await fakeUpstream({ objects: [object], stored: true });
-    upstream.breakNarinfo(fault);
-    await using cache = await TestCache.open({ upstreams: [upstream] });
-    const path = await cache.narPath(HASH);
-    await using server = cache.listen();
-    const answer = await rawRequest(server.port, requestText("GET", path));
-    assert.ok(answer.status === 404 || !answer.complete, `${answer.status}`);
-    await cache.downloadsOver();
-    const reasons = cache.logged("error").map((line) => line["reason"]);
-    assert.match(String(reasons), /file_size|file_hash/);
+Deno.test("nar: a narinfo whose unsigned file hash lies is 404 or broken", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  upstream.breakNarinfo(wrongFileHash());
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(HASH);
+  await using server = cache.listen();
+  const answer = await rawRequest(server.port, requestText("GET", path));
+  assert.ok(answer.status === 404 || !answer.complete, `${answer.status}`);
+  await cache.downloadsOver();
+  const reasons = cache.logged("error").map((line) => line["reason"]);
+  assert.match(String(reasons), /file_hash/);
+});
+
+/** Differences of the narinfo's FileSize: smaller, larger, and larger than any file of the NAR. */
+const SIZE_LIES = [1, -1, -999_000, 500_000, 1e12];
+
+for (const limitBytes of [undefined, 3_000_000, 1_000]) {
+  for (const hasHash of [true, false]) {
+    const how = limitBytes === 1_000 ? "passed through" : "kept";
+    const which = `${hasHash ? "with" : "without"} a file hash, limit ${limitBytes ?? "none"}`;
+    Deno.test(`nar: a narinfo's file size that lies hides no NAR (${which})`, async () => {
+      for (const lie of SIZE_LIES) {
+        await using upstream = await fakeUpstream({ objects: [object], stored: true });
+        const withoutHash = hasHash ? [] : [withoutLine("FileHash")];
+        upstream.breakNarinfo(inOrder(wrongFileSize(lie), ...withoutHash));
+        const limit = limitBytes === undefined ? {} : { limitBytes };
+        await using cache = await TestCache.open({ upstreams: [upstream], ...limit });
+        const path = await cache.narPath(HASH);
+        await using server = cache.listen();
+
+        const answer = await rawRequest(server.port, requestText("GET", path));
+
+        const right = (await upstream.narFileOf(object)).bytes;
+        assert.deepEqual([answer.status, answer.complete], [200, true], `${lie}`);
+        assertSameBytes(answer.body, right);
+        await cache.downloadsOver();
+        assert.equal(cache.space.budget.reservedBytes, 0);
+        const fits = limitBytes === undefined || lie < limitBytes;
+        if (how === "kept" && fits) {
+          const again = await cache.get(path);
+          assert.equal(again.headers.get("x-cache"), "HIT", `${lie}`);
+          assertSameBytes(await again.bytes(), right);
+          assert.equal(cache.bytesOnDisk(), right.length);
+        }
+      }
+    });
   }
+}
+
+Deno.test("nar: a kept file whose size lied gives later narinfos its real size", async () => {
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  upstream.breakNarinfo(firstTimes(1, wrongFileSize(1)));
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await (await cache.get(await cache.narPath(HASH))).bytes();
+  await cache.downloadsOver();
+  await cache.metadata.apply([{ kind: "remove-narinfo", storePathHash: HASH }]);
+
+  const narinfo = await cache.narinfo(HASH);
+
+  const { bytes } = await upstream.narFileOf(object);
+  assert.match(narinfo, new RegExp(`^FileSize: ${bytes.length}$`, "m"));
+});
+
+Deno.test("nar: a file size that lies hides no other upstream's NAR of the same hash", async () => {
+  await using liar = await fakeUpstream({ objects: [object], stored: true, priority: 1 });
+  await using honest = await fakeUpstream({ objects: [object], stored: true, priority: 2 });
+  liar.breakNarinfo(wrongFileSize(7));
+  liar.breakNar(status(404));
+  await using cache = await TestCache.open({ upstreams: [liar, honest] });
+
+  const answer = await cache.get(await cache.narPath(HASH));
+
+  assertSameBytes(await answer.bytes(), (await honest.narFileOf(object)).bytes);
 });
 
 Deno.test("nar: an upstream whose narinfo lied once is believed when it says another", async () => {

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
+import type { Bytes } from "../../src/base/bytes.ts";
+import { compressionOf } from "../../src/nix/nar_name.ts";
 import { type Behaviour, OBJECT, type Scene } from "../simulation/scene.ts";
 import { NARS, TEMP } from "../simulation/world_member.ts";
+import { decompress } from "../support/decompressors.ts";
 import { type RawAnswer, rawExchange, requestText } from "../support/raw_http.ts";
 import type { Keeping, Sight } from "../support/reliability_record.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
@@ -18,6 +21,8 @@ export class RowScene {
   readonly scene: Scene;
   readonly object: StoreObject;
   readonly databasePath: string | undefined;
+  /** True where a false FileSize is the fault. Nix does not compare it. */
+  hasFalseFileSize = false;
 
   constructor(scene: Scene, object = OBJECT, databasePath?: string) {
     this.scene = scene;
@@ -55,7 +60,9 @@ export class RowScene {
     if (answer.status === 404) return "absent";
     assert.equal(answer.status, 200);
     if (!answer.complete) return "cut";
-    await checkNar(narinfo, answer.body);
+    const { fileSize } = narinfo;
+    const told = { ...narinfo, fileSize: this.hasFalseFileSize ? undefined : fileSize };
+    await checkNar(told, answer.body);
     return "whole";
   }
 
@@ -77,7 +84,8 @@ export class RowScene {
     const [name, size] = row;
     if (size === null) return "narinfo";
     const path = files.paths(NARS).find((one) => narNameIn(one) === name) ?? "";
-    assertSameBytes(this.#bytesOf(path), nar);
+    const compression = compressionOf(narNameIn(path));
+    assertSameBytes(await decompress(this.#bytesOf(path), compression), nar);
     return "nar";
   }
 
@@ -128,7 +136,7 @@ export class RowScene {
     return this.scene.database.prepare(sql).all().map((row) => Object.values(row));
   }
 
-  #bytesOf(path: string): Uint8Array {
+  #bytesOf(path: string): Bytes {
     using file = this.scene.files.openSync(path);
     const bytes = new Uint8Array(file.statSync().size);
     file.readSync(bytes);

@@ -105,15 +105,15 @@ export const UPSTREAM_ROWS: readonly Row[] = [
   },
   {
     fault: "a narinfo with a file size that lies",
-    area,
-    saw: "absent",
-    kept: "narinfo",
+    ...whole,
     scene: { upstreams: [{ compression: "gzip" }] },
-    breaks: (scene) =>
+    breaks: (scene) => {
+      scene.hasFalseFileSize = true;
       scene.behave({
         narinfo: rewritten((lines) =>
           lines.replace(/^FileSize: (.*)$/m, (_, bytes) => `FileSize: ${Number(bytes) + 1}`)
         ),
-      }),
+      });
+    },
   },
 ];

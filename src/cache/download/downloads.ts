@@ -8,7 +8,7 @@ import { GrowingFile, makeGrowingFile } from "./growing_file.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { Loops } from "../../upstream/loops.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
-import { type DownloadSpace, prefetchDeps } from "./prefetch_deps.ts";
+import { prefetchDeps } from "./prefetch_deps.ts";
 import { KeepOutageLog } from "./keep_outage_log.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import { type ReceivedFile, ReceivedFiles, runReceived } from "./received_files.ts";
@@ -18,7 +18,7 @@ import { NO_OTHER_MEMBERS, type WorkLeases } from "../../locks/work_leases.ts";
 export interface DownloadsDeps {
   readonly attempts: RunDownloadDeps["attempts"];
   readonly transfer: RunDownloadDeps["transfer"];
-  readonly space: DownloadSpace;
+  readonly space: RunDownloadDeps["space"];
   /** Knows the upstreams that have capacity to spare. */
   readonly pool: Pick<UpstreamPool, "isSpare">;
   readonly files: FileParts;
@@ -181,8 +181,8 @@ export class Downloads implements InFlight {
       return { isKept: false, isJoined: false };
     }
     const run = (download: Download) => {
-      const { space, pool } = this.#deps;
-      const deps = prefetchDeps(this.#run, { space, pool, isWanted: () => download.isWanted });
+      const { pool } = this.#deps;
+      const deps = prefetchDeps(this.#run, { pool, isWanted: () => download.isWanted });
       return this.#runLeased(deps, { download, nar, requestId });
     };
     const download = this.#start(nar, { file, origin: "prefetch", run });

@@ -1,15 +1,10 @@
-import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { UpstreamReading } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { AttemptLogDeps } from "../sources/attempt_log.ts";
 import type { RunDownloadDeps } from "./run_download.ts";
 
-/** The space that a download reserves, with or without a client. */
-export type DownloadSpace = RunDownloadDeps["space"] & Pick<Space, "reserveSpare" | "growSpare">;
-
 export interface PrefetchDownloadParts {
-  readonly space: DownloadSpace;
   readonly pool: Pick<UpstreamPool, "isSpare">;
   /** False until a client joins. */
   readonly isWanted: () => boolean;
@@ -22,9 +17,9 @@ export interface PrefetchDownloadParts {
  */
 export function prefetchDeps(
   deps: RunDownloadDeps,
-  { space, pool, isWanted }: PrefetchDownloadParts,
+  { pool, isWanted }: PrefetchDownloadParts,
 ): RunDownloadDeps {
-  const { candidates, logging } = deps.attempts;
+  const { attempts: { candidates, logging }, space } = deps;
   return {
     ...deps,
     attempts: {
@@ -38,6 +33,8 @@ export function prefetchDeps(
       reserve: (bytes) => isWanted() ? space.reserve(bytes) : space.reserveSpare(bytes),
       grow: (reservation, bytes) =>
         isWanted() ? space.grow(reservation, bytes) : space.growSpare(reservation, bytes),
+      reserveSpare: (bytes) => space.reserveSpare(bytes),
+      growSpare: (reservation, bytes) => space.growSpare(reservation, bytes),
       kept: (reservation) => space.kept(reservation),
       diskFull: () => {
         if (isWanted()) space.diskFull();

@@ -1,5 +1,10 @@
 import { messageOf } from "../../base/failure.ts";
-import { FIRST_STEP_BYTES, GrowingReservation } from "../../space/growing_reservation.ts";
+import {
+  FIRST_STEP_BYTES,
+  GrowingReservation,
+  type GrowingSpace,
+  type SpareSpace,
+} from "../../space/growing_reservation.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { NarFinder, NarRecord, NarRow } from "../../metadata/metadata_store.ts";
@@ -15,7 +20,7 @@ export interface RunDownloadDeps {
   readonly transfer: TransferDeps;
   readonly space: Pick<
     Space,
-    "mayFit" | "reserve" | "grow" | "kept" | "diskFull" | "budget"
+    "mayFit" | "diskFull" | "budget" | keyof GrowingSpace | keyof SpareSpace
   >;
   /** Logs failures of this machine. */
   readonly outages: Pick<KeepOutageLog, "failed" | "noRoom" | "kept">;
@@ -106,7 +111,7 @@ async function bring(
   const { outages, transfer: { keeping: { nowMs } }, attempts: { logging: { log } } } = deps;
   const startedAtMs = nowMs();
   try {
-    using transfer = new Transfer(deps.transfer, { download, nar, reservation });
+    using transfer = new Transfer(deps.transfer, { download, nar, reservation, spare: deps.space });
     const attempts = new NarAttempts(deps.attempts, { nar, target: transfer, requestId });
     const result = await attempts.run();
     const facts = attempts.log.facts(result.upstream ?? "");
@@ -178,7 +183,7 @@ function logNoRoom(
  * eviction can make enough space.
  */
 export async function downloadReservation(
-  space: Pick<Space, "budget" | "mayFit" | "reserve" | "grow" | "kept">,
+  space: Pick<Space, "budget" | "mayFit"> & GrowingSpace,
   nar: NarRow,
 ): Promise<GrowingReservation | undefined> {
   const limitBytes = announcedFileSize(nar) ?? fileSizeLimit(nar);

@@ -1,7 +1,7 @@
 import { Failure } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
-import type { GrowingReservation } from "../../space/growing_reservation.ts";
+import type { GrowingReservation, SpareSpace } from "../../space/growing_reservation.ts";
 import type { Span, Tracer } from "../../telemetry/tracer.ts";
 import {
   type FetchEnd,
@@ -11,7 +11,12 @@ import {
   type NarFetcher,
   narOrderOf,
 } from "../fetch/nar_fetcher.ts";
-import { announcedFileSize, hasKnownFileHash } from "../nar/nar_naming.ts";
+import {
+  announcedFileSize,
+  fileSizeLimit,
+  hasKnownFileHash,
+  unsizedRowOf,
+} from "../nar/nar_naming.ts";
 import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
 import type { NarTarget } from "../sources/nar_attempts.ts";
 import { checkFile, checkNar, type Mismatch } from "../verify/check_nar.ts";
@@ -30,15 +35,21 @@ export interface TransferDeps {
 export interface TransferParts {
   readonly download: Download;
   readonly nar: NarRow;
-  readonly reservation: Pick<GrowingReservation, "bytes" | "grow" | "ledgerBytes">;
+  readonly reservation: Pick<
+    GrowingReservation,
+    "bytes" | "grow" | "ledgerBytes" | "doubt"
+  >;
+  /** The room for a file whose size is in doubt. */
+  readonly spare: SpareSpace;
 }
 
 /** A download's growing file, as the target of its attempts. */
 export class Transfer implements NarTarget, Disposable {
   readonly #deps: TransferDeps;
   readonly #download: Download;
-  readonly #nar: NarRow;
+  #nar: NarRow;
   readonly #reservation: TransferParts["reservation"];
+  readonly #spare: SpareSpace;
   #fetch: NarFetch;
   #verification: Verification | undefined;
   /** The span from the start of hashing to the check result. */
@@ -46,11 +57,12 @@ export class Transfer implements NarTarget, Disposable {
   #announced: { readonly fileSize?: number } | undefined;
   #received = 0;
 
-  constructor(deps: TransferDeps, { download, nar, reservation }: TransferParts) {
+  constructor(deps: TransferDeps, { download, nar, reservation, spare }: TransferParts) {
     this.#deps = deps;
     this.#download = download;
     this.#nar = nar;
     this.#reservation = reservation;
+    this.#spare = spare;
     this.#fetch = this.#begin();
   }
 
@@ -108,6 +120,15 @@ export class Transfer implements NarTarget, Disposable {
     this.#received = 0;
     this.#download.advance({ type: "startedOver" });
     this.#fetch = this.#begin();
+  }
+
+  doubtSize(): boolean {
+    const unsized = unsizedRowOf(this.#nar);
+    if (unsized === undefined) return false;
+    this.#nar = unsized;
+    this.#reservation.doubt(fileSizeLimit(unsized), this.#spare);
+    this.startOver();
+    return true;
   }
 
   /** The measure of the decompressed file; only when all bytes are on disk. */

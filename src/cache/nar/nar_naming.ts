@@ -78,6 +78,26 @@ export function isSameFile(narinfo: Narinfo, nar: NarRow): boolean {
   return isSameClaim(nar, narRowOf(narinfo));
 }
 
+/**
+ * True when an upstream's narinfo leads to the row's file: it agrees with the row, or both have the
+ * same hash of the file. A file of that hash has one size, so that one of two sizes lies.
+ */
+export function leadsToFile(narinfo: Narinfo, nar: NarRow): boolean {
+  const claimed = narRowOf(narinfo);
+  if (isSameClaim(nar, claimed)) return true;
+  return nar.fileHash !== undefined && isSameClaim(withoutSize(nar), withoutSize(claimed));
+}
+
+/** The row for a file of any size. `undefined` where the size is signed, or unknown. */
+export function unsizedRowOf(nar: NarRow): NarRow | undefined {
+  const isDoubtful = nar.fileSize !== undefined && nar.compression !== "none";
+  return isDoubtful ? withoutSize(nar) : undefined;
+}
+
+function withoutSize({ fileSize: _, ...nar }: NarRow): NarRow {
+  return nar;
+}
+
 /** The location of the NAR file at the upstream of an offer. */
 export function sourceOf({ upstream, narinfo }: Offer): NarSource {
   return { upstream, location: narinfo.url };

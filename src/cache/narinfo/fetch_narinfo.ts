@@ -120,9 +120,9 @@ async function storeFound(
   const ownSignature = trusted ? made ?? signer.sign(narinfo) : undefined;
   const references = [...new Set(narinfo.references.map(hashOfBaseName))];
   const signedFacts = trusted ? [rememberUpstream(narinfo, signedPathsMax)] : [];
-  const put = async (nar: NarRow): Promise<FetchedNarinfo> => {
+  const put = async (nar: NarRow, fileSize = nar.fileSize): Promise<FetchedNarinfo> => {
     const url = narUrlOf(nar.name);
-    const file = { hasHash: nar.fileHash !== undefined, fileSize: nar.fileSize };
+    const file = { hasHash: nar.fileHash !== undefined, fileSize };
     const body = formatNarinfo(narinfo, { url, withoutSignature: ownSignature?.text, file });
     const signed = ownSignature === undefined ? {} : { ownSignature };
     const row = { storePathHash, body, narName: nar.name, trusted, ...signed };
@@ -154,7 +154,7 @@ function rememberUpstream(narinfo: Narinfo, countMax: number): ChangeOf<"put-sig
 async function putOrVerified(
   metadata: FetchNarinfoDeps["metadata"],
   claimed: NarRow,
-  put: (nar: NarRow) => Promise<FetchedNarinfo>,
+  put: (nar: NarRow, fileSize?: number) => Promise<FetchedNarinfo>,
 ): Promise<FetchedNarinfo> {
   try {
     return await put(claimed);
@@ -163,7 +163,7 @@ async function putOrVerified(
     const known = await metadata.findNar(claimed.name).catch(() => undefined);
     const verified = verifiedRowOf(known, claimed);
     if (verified === claimed) throw error;
-    return await put(verified);
+    return await put(verified, known?.kept?.fileSize);
   }
 }
 

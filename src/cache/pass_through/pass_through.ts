@@ -15,7 +15,7 @@ import type {
 } from "../fetch/nar_fetcher.ts";
 import type { OpenSink } from "../fetch/sink_fetcher.ts";
 import { type NarAnswer, WHOLE_WAIT_MS } from "../nar/nar_answer.ts";
-import { announcedFileSize } from "../nar/nar_naming.ts";
+import { unsizedRowOf } from "../nar/nar_naming.ts";
 import {
   NarAttempts,
   type NarAttemptsDeps,
@@ -49,7 +49,7 @@ export interface PassThroughOptions {
 /** A NAR file in flight from upstreams to one client, not stored. */
 class PassThrough implements NarTarget, Disposable {
   readonly #deps: PassThroughDeps;
-  readonly #nar: NarRow;
+  #nar: NarRow;
   readonly #client: ClientReader;
   readonly #span: OpenSpan;
   readonly #attempts: NarAttempts;
@@ -157,6 +157,14 @@ class PassThrough implements NarTarget, Disposable {
     this.#end();
     this.#sink = undefined;
     this.#fetch = this.#begin();
+  }
+
+  doubtSize(): boolean {
+    const unsized = unsizedRowOf(this.#nar);
+    if (unsized === undefined) return false;
+    this.#nar = unsized;
+    this.startOver();
+    return true;
   }
 
   [Symbol.dispose](): void {
@@ -284,7 +292,7 @@ export async function openPassThrough(
   }
   return {
     ...facts,
-    fileSize: announcedFileSize(nar) ?? transfer.fileSize,
+    fileSize: transfer.fileSize,
     whole: () => undefined,
     read: async (start, end) => streamOf(transfer.pieces({ start, end }), dispose),
     [Symbol.asyncDispose]: async () => dispose(),

@@ -40,6 +40,11 @@ export interface NarTarget {
   refused(reason: Mismatch["reason"]): void;
   /** Drops all bytes, which are wrong: the file begins anew. */
   startOver(): void;
+  /**
+   * Begins anew, and takes a file of any size from now on: the narinfo's is unsigned. False where
+   * the size is signed, or unknown.
+   */
+  doubtSize(): boolean;
 }
 
 export interface NarAttemptsParts {
@@ -106,6 +111,8 @@ export class NarAttempts {
   #isOver = false;
   /** All bytes arrived, and there is no check result yet. */
   #isJudging = false;
+  /** The sources whose file has another size than the narinfo says. */
+  #otherSizes: NarSource[] = [];
   /** Counts the restarts of the file. */
   #round = 0;
   #result: NarResult = { type: "failed", reason: "absent", detail: "no upstream has it" };
@@ -134,7 +141,7 @@ export class NarAttempts {
         if (attempt === undefined) break;
         await attempt.handled;
       }
-    } while (!this.#isOver && await this.#mayGoOn());
+    } while (!this.#isOver && (await this.#mayGoOn() || this.#doubtsSize()));
     if (this.#result.type === "failed" && !this.#signal?.aborted) this.#givenUp(this.#result);
     return this.#result;
   }
@@ -142,6 +149,21 @@ export class NarAttempts {
   /** Begins another round, after a pause. False after giving up. */
   async #mayGoOn(): Promise<boolean> {
     return this.#target.isWanted && await this.#sources.another(this.#signal);
+  }
+
+  /**
+   * Nobody sends a file of the narinfo's size, which is unsigned: asks those once more that have
+   * another. The hash decides. False where there are none, or a client counts on the size.
+   */
+  #doubtsSize(): boolean {
+    const sources = this.#otherSizes.splice(0);
+    const { isWanted, isPromised, received } = this.#target;
+    if (sources.length === 0 || !isWanted || this.#signal?.aborted) return false;
+    if ((isPromised && received > 0) || !this.#target.doubtSize()) return false;
+    this.#round++;
+    this.#contributors.clear();
+    this.#sources.askAgain(sources);
+    return true;
   }
 
   #givenUp({ reason, detail, status, upstream = "", error }: NarFailure): void {
@@ -217,6 +239,7 @@ export class NarAttempts {
       this.#isOver = true;
       return;
     }
+    if (reason === "size" || reason === "differs") this.#otherSizes.push(tried.source);
     if (reason === "size") {
       this.log.wrong(upstream, new Mismatch("file_size", detail), [upstream]);
     } else this.#brokeOff(upstream, why);
@@ -243,7 +266,7 @@ export class NarAttempts {
     }
   }
 
-  #refused(mismatch: Mismatch, { maybeShort }: FetchEnd, tried: Tried): void {
+  #refused(mismatch: Mismatch, { maybeShort, surplus }: FetchEnd, tried: Tried): void {
     const { upstream } = tried.source;
     const mayGoOn = maybeShort && this.#target.isGrowing;
     if (mayGoOn && tried.addedBytes > 0) {
@@ -257,6 +280,7 @@ export class NarAttempts {
     // A client that has begun to read cannot take another file.
     this.#isOver = this.#target.isPromised;
     if (this.#isOver) return;
+    if (surplus) this.#otherSizes.push(tried.source);
     this.#round++;
     const [first = upstream] = this.#contributors;
     this.#contributors.clear();

@@ -2,7 +2,7 @@ import type { ChangeWriter, NarFinder, NarRow, NarSource } from "../../metadata/
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Offer } from "../../upstream/narinfo_query.ts";
 import type { AskOptions, UpstreamPool } from "../../upstream/upstream_pool.ts";
-import { isSameFile, sourceOf } from "../nar/nar_naming.ts";
+import { isSameFile, leadsToFile, sourceOf } from "../nar/nar_naming.ts";
 import type { Demotions } from "./demotions.ts";
 
 /** Sources, best first. */
@@ -64,7 +64,7 @@ export async function* narCandidates(
     // The pool waits for the best offer alone: the next query finds those behind it.
     for (const { upstream } of offers) except.add(upstream);
     if (offers.length === 0) break;
-    yield* offers.filter(({ narinfo }) => isSameFile(narinfo, nar)).map(sourceOf);
+    yield* offers.filter(({ narinfo }) => leadsToFile(narinfo, nar)).map(sourceOf);
   }
   yield* known.filter((source) => answers(source) && isDemoted(source));
 }

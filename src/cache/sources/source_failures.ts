@@ -107,6 +107,11 @@ export class SourceFailures {
     this.#recordOf(source).hasWrongFile = true;
   }
 
+  /** The source's file may be right after all. */
+  forgive(source: string): void {
+    this.#recordOf(source).hasWrongFile = false;
+  }
+
   /** False for a source that is done. */
   mayAsk(source: string): boolean {
     const { hasWrongFile = false, errors = 0 } = this.#records.get(source) ?? {};

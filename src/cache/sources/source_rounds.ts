@@ -50,6 +50,12 @@ export class SourceRounds {
     this.#again = [];
   }
 
+  /** Asks these sources again, which counted as those of a wrong file. */
+  askAgain(sources: readonly NarSource[]): void {
+    for (const { upstream } of sources) this.#failures.forgive(upstream);
+    this.#again.push(...sources);
+  }
+
   /** Notes an attempt at `source` that did not bring the rest of the file. */
   failed(source: NarSource, tried: Omit<FailedTry, "atMs">): void {
     const { upstream } = source;

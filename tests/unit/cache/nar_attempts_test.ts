@@ -26,13 +26,17 @@ class TestTarget implements NarTarget {
   isWanted = true;
   readonly asked: string[] = [];
   startedOver = 0;
+  isSizeDoubted = false;
   readonly #checked: (upstream: string) => void;
 
   constructor(checked: (upstream: string) => void) {
     this.#checked = checked;
   }
 
-  async from({ upstream }: { readonly upstream: string }, taken: () => void) {
+  async from(
+    { upstream }: { readonly upstream: string },
+    taken: () => void,
+  ): Promise<FetchOutcome> {
     this.asked.push(upstream);
     await Promise.resolve();
     taken();
@@ -52,6 +56,12 @@ class TestTarget implements NarTarget {
   startOver(): void {
     this.startedOver++;
     this.received = 0;
+  }
+
+  doubtSize(): boolean {
+    if (this.isSizeDoubted) return false;
+    this.startOver();
+    return this.isSizeDoubted = true;
   }
 }
 
@@ -123,4 +133,57 @@ Deno.test("attempts: one that ends behind the file's end has no check of its own
   late.resolve();
   await new Promise((resolve) => setTimeout(resolve, 0));
   assert.deepEqual([result.type, result.upstream, checks], ["whole", UPSTREAMS[1], 1]);
+});
+
+const OTHER_SIZE: FetchOutcome = { type: "failed", reason: "size", detail: "it announces 9 bytes" };
+
+/** A target whose sources all have another size than the narinfo says. */
+class OtherSizeTarget extends TestTarget {
+  override async from(source: { readonly upstream: string }, taken: () => void) {
+    if (this.isSizeDoubted) return await super.from(source, taken);
+    this.asked.push(source.upstream);
+    return OTHER_SIZE;
+  }
+}
+
+Deno.test("attempts: where each source has another size, the hash decides, not the size", async () => {
+  const target = new OtherSizeTarget((upstream) => {
+    if (upstream === UPSTREAMS[0]) throw WRONG;
+  });
+  const { attempts } = attemptsFor(target);
+  const result = await attempts.run();
+  assert.deepEqual([result.type, result.upstream], ["whole", UPSTREAMS[1]]);
+  assert.deepEqual(target.asked, [...UPSTREAMS, ...UPSTREAMS]);
+});
+
+Deno.test("attempts: a source of the narinfo's size comes before doubts about the size", async () => {
+  class SecondTarget extends OtherSizeTarget {
+    override async from(source: { readonly upstream: string }, taken: () => void) {
+      if (source.upstream !== UPSTREAMS[1]) return await super.from(source, taken);
+      return await TestTarget.prototype.from.call(this, source, taken);
+    }
+  }
+  const target = new SecondTarget(() => undefined);
+  const { attempts } = attemptsFor(target);
+  const result = await attempts.run();
+  assert.deepEqual([result.upstream, target.isSizeDoubted], [UPSTREAMS[1], false]);
+  assert.deepEqual(target.asked, UPSTREAMS);
+});
+
+Deno.test("attempts: sizes are doubted once, and not for a client that has begun", async () => {
+  class WrongTarget extends TestTarget {
+    override async from({ upstream }: { readonly upstream: string }) {
+      this.asked.push(upstream);
+      return await Promise.resolve(OTHER_SIZE);
+    }
+  }
+  for (const isPromised of [false, true]) {
+    const target = new WrongTarget(() => undefined);
+    target.isPromised = isPromised;
+    target.received = isPromised ? 5 : 0;
+    const { attempts } = attemptsFor(target);
+    const result = await attempts.run();
+    assert.deepEqual([result.type, target.isSizeDoubted], ["failed", !isPromised]);
+    assert.equal(target.asked.length, isPromised ? 2 : 4);
+  }
 });
