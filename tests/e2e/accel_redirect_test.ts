@@ -167,7 +167,8 @@ class Scene implements AsyncDisposable {
 
 /** The lines for nginx. */
 function documented(): string {
-  const lines = /```nginx\n(.*?)```/s.exec(Deno.readTextFileSync(DOCUMENT))?.[1];
+  const text = Deno.readTextFileSync(DOCUMENT);
+  const lines = /^## nginx sends the stored NARs$.*?```nginx\n(.*?)```/ms.exec(text)?.[1];
   assert.ok(lines);
   return lines;
 }

@@ -3,6 +3,7 @@ import { bestOfThree } from "./timed_test.ts";
 /** Programs that tests drive beside Deno and `sh`, and the Debian package of each. */
 export const PROGRAMS = {
   bash: "bash",
+  caddy: "caddy",
   bzip2: "bzip2",
   cat: "coreutils",
   chromium: "chromium",
