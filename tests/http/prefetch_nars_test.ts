@@ -56,45 +56,6 @@ Deno.test("prefetch: a request for a NAR in flight joins its download", async ()
   assert.deepEqual(await prefetched(cache), { [of("nar", "used")]: 1 });
 });
 
-Deno.test("prefetch: a NAR without an answer within the header timeout holds no place", async () => {
-  const object = makeStoreObject({ name: "small" });
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  await using cache = await prefetchingCache({
-    upstreams: [upstream],
-    limits: { headerTimeoutMs: 300 },
-  });
-  const gate = new Gate();
-  upstream.breakNar(gate.fault);
-  const path = await cache.narPath(object.storePathHash);
-  await gate.reached(0);
-  await cache.prefetchOver();
-  assert.deepEqual(await prefetched(cache), { [of("nar", "failed")]: 1 });
-  const asked = cache.get(path);
-  await upstream.requested(/^\/nar\//, 2);
-  gate.open();
-  assert.equal((await asked).status, 200);
-  assert.deepEqual(cache.logged("warn"), []);
-});
-
-Deno.test("prefetch: a client that joins a NAR waits beyond the header timeout", async () => {
-  const object = makeStoreObject({ name: "small" });
-  await using upstream = await fakeUpstream({ objects: [object], stored: true });
-  await using cache = await prefetchingCache({
-    upstreams: [upstream],
-    limits: { headerTimeoutMs: 300 },
-  });
-  const gate = new Gate();
-  upstream.breakNar(gate.fault);
-  const path = await cache.narPath(object.storePathHash);
-  await gate.reached(0);
-  const asked = cache.get(path);
-  await new Promise((resolve) => setTimeout(resolve, 900));
-  gate.open();
-  const answer = await asked;
-  assert.deepEqual([answer.status, answer.headers.get("x-cache")], [200, "JOINED"]);
-  assert.equal(narRequests(upstream), 1);
-});
-
 for (const [promise, spareBytes, count] of [["of", 0, 1], ["above", -1, 0]] as const) {
   Deno.test(`prefetch: ${count} requests for a NAR file ${promise} the given size`, async () => {
     const object = makeStoreObject({ name: "sized", size: 50_000 });

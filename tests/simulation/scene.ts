@@ -248,6 +248,11 @@ export class Scene {
     return this.upstreams.map((upstream) => this.requestsOf(upstream, path).length);
   }
 
+  /** Exchanges that are not over: larder's with its upstreams, and clients' with larder. */
+  get openExchanges(): number {
+    return this.#network.open.length;
+  }
+
   requestsOf({ requests }: WorldUpstream, path: RegExp): WorldUpstream["requests"] {
     return requests.filter((request) => path.test(request.path));
   }
