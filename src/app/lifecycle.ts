@@ -47,21 +47,33 @@ export function stopWatch(): StopWatch {
  */
 function onStopSignal(stop: (signal: StopSignal) => void): () => void {
   const hasTerminal = [Deno.stdin, Deno.stdout, Deno.stderr].some((one) => one.isTerminal());
-  let stoppedAtMs: number | undefined;
+  const meaningOf = stopSignals(hasTerminal);
   const removals = STOP_SIGNALS.map((signal) => {
     const listener = () => {
-      if (stoppedAtMs === undefined) {
-        stoppedAtMs = clock.nowMs();
-        return stop(signal);
-      }
-      const sinceMs = clock.nowMs() - stoppedAtMs;
-      if (hasTerminal && signal === "SIGINT" && sinceMs < CTRL_C_ECHO_MS) return;
-      Deno.exit(KILLED_STATUS[signal]);
+      const meaning = meaningOf(signal);
+      if (meaning === "stop") stop(signal);
+      if (typeof meaning === "number") Deno.exit(meaning);
     };
     Deno.addSignalListener(signal, listener);
     return () => Deno.removeSignalListener(signal, listener);
   });
   return () => removals.forEach((remove) => remove());
+}
+
+/** Tells what the next signal means: stop, nothing more, or the end at once, with a status. */
+export function stopSignals(
+  hasTerminal: boolean,
+): (signal: StopSignal) => "stop" | "same" | number {
+  let stoppedAtMs: number | undefined;
+  return (signal) => {
+    if (stoppedAtMs === undefined) {
+      stoppedAtMs = clock.nowMs();
+      return "stop";
+    }
+    const sinceMs = clock.nowMs() - stoppedAtMs;
+    const isSame = hasTerminal && signal === "SIGINT" && sinceMs < CTRL_C_ECHO_MS;
+    return isSame ? "same" : KILLED_STATUS[signal];
+  };
 }
 
 export interface DrainParts {

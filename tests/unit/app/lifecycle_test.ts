@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { drain } from "../../../src/app/lifecycle.ts";
+import { drain, stopSignals } from "../../../src/app/lifecycle.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
 const never = () => new Promise<never>(() => {});
@@ -27,6 +27,22 @@ for (const busy of ["a request", "a download"]) {
     assert.deepEqual(warned, [["requests aborted at shutdown", { limit_ms: 20_000 }]]);
   });
 }
+
+Deno.test("signals: a second Ctrl-C within half a second is the same key press", async () => {
+  using time = new PlayedTime();
+  const inTerminal = stopSignals(true);
+  assert.equal(inTerminal("SIGINT"), "stop");
+  assert.equal(inTerminal("SIGINT"), "same");
+  await time.advance(499);
+  assert.equal(inTerminal("SIGINT"), "same");
+  assert.equal(inTerminal("SIGTERM"), 143, "no key press sends it");
+  await time.advance(1);
+  assert.equal(inTerminal("SIGINT"), 130);
+
+  const elsewhere = stopSignals(false);
+  assert.equal(elsewhere("SIGTERM"), "stop");
+  assert.equal(elsewhere("SIGINT"), 130);
+});
 
 Deno.test("drain: without requests and downloads it is over at once", async () => {
   using time = new PlayedTime();
