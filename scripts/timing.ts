@@ -1,0 +1,225 @@
+// Measures what larder takes beside a twin in the same run, in turns, and prints medians with their
+// spread. The figures are for people: it ends with 0, and no test depends on them.
+import { parseArgs } from "node:util";
+import { messageOf } from "../src/base/failure.ts";
+import { Growth, measureBytes, measureNar } from "../src/cache/verify/measure_nar.ts";
+import { fakeUpstream } from "../tests/support/fake_upstream.ts";
+import { startLarder } from "../tests/support/larder_process.ts";
+import { FIXTURE_NAR, NAR_FIXTURES } from "../tests/support/nar_fixtures.ts";
+import { programsMissing } from "../tests/support/program.ts";
+import { redisMissing, RedisServer } from "../tests/support/redis_server.ts";
+import { servedNar, servedNarinfo } from "../tests/support/served_nar.ts";
+import { makeStoreObject } from "../tests/support/store_object.ts";
+import { tempFolder } from "../tests/support/temp_folder.ts";
+import { zstdFrame } from "../tests/support/zstd_frames.ts";
+import { optionsOrExit } from "./options_or_exit.ts";
+
+const USAGE = `Usage: timing [--samples N] [--only TEXT]
+
+Without options: nine samples of each row.
+`;
+
+/** Two things that are measured in turns, in one unit. */
+interface Row {
+  readonly name: string;
+  readonly twin: string;
+  readonly unit: string;
+  /** Why it cannot be measured here; empty where it can. */
+  readonly missing: string;
+  readonly sample: () => Promise<{ readonly own: number; readonly twin: number }>;
+}
+
+const BUSY_CLIENTS = 400;
+const BOMBS = 8;
+const FRAMES = 2_000;
+/** Window descriptors of zstd: 128 MiB and 1 KiB. */
+const WINDOWS = { large: 17 << 3, small: 0 };
+
+const ROWS: readonly Row[] = [
+  {
+    name: "start, to the first answer",
+    twin: "a Deno.serve alone",
+    unit: "ms",
+    missing: "",
+    sample: async () => ({
+      own: await timed(async () => {
+        await using larder = await startLarder({ "cache-upstream-url": [] });
+        await (await fetch(`${larder.url}/healthz`)).text();
+      }),
+      twin: await timed(async () => {
+        await using server = await plainServer();
+        await (await fetch(`${server.url}/healthz`)).text();
+      }),
+    }),
+  },
+  {
+    name: `p99 by median of ${BUSY_CLIENTS} busy clients`,
+    twin: "a Deno.serve alone, without turns",
+    unit: "",
+    missing: programsMissing("wrk"),
+    async sample() {
+      await using larder = await startLarder({
+        "cache-upstream-url": [],
+        "server-connections-per-address": `${2 * BUSY_CLIENTS}`,
+      });
+      await using server = await plainServer();
+      return { own: await latenessOf(larder.url), twin: await latenessOf(server.url) };
+    },
+  },
+  {
+    name: `a NAR beside ${BOMBS} bombs of bzip2`,
+    twin: "the NAR alone",
+    unit: "ms",
+    missing: "",
+    sample: async () => ({ own: await besideBombs(BOMBS), twin: await besideBombs(0) }),
+  },
+  {
+    name: `${FRAMES} frames with windows of 128 MiB`,
+    twin: "with windows of 1 KiB",
+    unit: "ms",
+    missing: "",
+    sample: async () => ({
+      own: await framesWith(WINDOWS.large),
+      twin: await framesWith(WINDOWS.small),
+    }),
+  },
+  {
+    name: "the first cold path with a frozen Redis",
+    twin: "with one that answers",
+    unit: "ms",
+    missing: redisMissing,
+    sample: coldPaths,
+  },
+];
+
+const { samples, only } = optionsOrExit(readOptions, USAGE);
+console.log("| | median | least to most | its twin | median | least to most | ratio |");
+console.log("| --- | ---: | ---: | --- | ---: | ---: | ---: |");
+const skipped: string[] = [];
+for (const row of ROWS.filter(({ name }) => name.includes(only))) {
+  const reason = row.missing || await measured(row).catch(messageOf);
+  if (reason !== "") skipped.push(`${row.name}: ${reason}`);
+}
+if (skipped.length > 0) console.log(`\nNot measured:\n${skipped.join("\n")}`);
+
+function readOptions(words: readonly string[]) {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      samples: { type: "string", default: "9" },
+      only: { type: "string", default: "" },
+    },
+  });
+  const count = Number(values.samples);
+  if (!Number.isInteger(count) || count < 1) {
+    throw new Error(`Cannot take ${values.samples} samples`);
+  }
+  return { samples: count, only: values.only };
+}
+
+/** Prints a row. Resolves to an empty reason. */
+async function measured({ name, twin, unit, sample }: Row): Promise<string> {
+  const [owns, twins]: [number[], number[]] = [[], []];
+  while (owns.length < samples) {
+    const taken = await sample();
+    owns.push(taken.own);
+    twins.push(taken.twin);
+  }
+  const ratio = (median(owns) / median(twins)).toFixed(2);
+  console.log(`| ${name} | ${shown(owns, unit)} | ${twin} | ${shown(twins, unit)} | ${ratio} |`);
+  return "";
+}
+
+function shown(values: readonly number[], unit: string): string {
+  const text = (value: number) => `${value.toFixed(value < 100 ? 1 : 0)} ${unit}`.trimEnd();
+  return `${text(median(values))} | ${text(Math.min(...values))} to ${text(Math.max(...values))}`;
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  const middle = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle)] ?? NaN)) / 2;
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedAtMs = performance.now();
+  await work();
+  return performance.now() - startedAtMs;
+}
+
+/** A process that answers every request, and is made of nothing but Deno. */
+async function plainServer(): Promise<AsyncDisposable & { readonly url: string }> {
+  const program = `Deno.serve({ hostname: "127.0.0.1", port: 0,
+    onListen: ({ port }) => console.log(port) }, () => new Response("OK\\n"))`;
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["eval", program],
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  const reader = child.stdout.getReader();
+  const { value } = await reader.read();
+  await reader.cancel();
+  return {
+    url: `http://127.0.0.1:${new TextDecoder().decode(value).trim()}`,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await child.status;
+    },
+  };
+}
+
+/** How much later than the median 99 of 100 answers are at most. */
+async function latenessOf(url: string): Promise<number> {
+  const args = ["-t1", `-c${BUSY_CLIENTS}`, "-d2s", "--timeout=30s", "--latency"];
+  const { stdout } = await new Deno.Command("wrk", { args: [...args, `${url}/healthz`] }).output();
+  const output = new TextDecoder().decode(stdout);
+  return latencyMs(output, 99) / latencyMs(output, 50);
+}
+
+/** The latency that wrk prints for a percentile. */
+function latencyMs(output: string, percent: number): number {
+  const [, value, unit] = new RegExp(`^ +${percent}% +([0-9.]+)(us|ms|s)`, "m").exec(output) ?? [];
+  return Number(value) * (unit === "us" ? 0.001 : unit === "ms" ? 1 : 1_000);
+}
+
+/** Time of a NAR's check that so many bombs are checked beside. */
+async function besideBombs(count: number): Promise<number> {
+  const bomb = Deno.readFileSync(new URL("../tests/fixtures/nar/zeros.bz2", import.meta.url));
+  const honest = NAR_FIXTURES.find(({ compression }) => compression === "bzip2");
+  if (honest === undefined) throw new Error("Cannot find a NAR in bzip2");
+  const check = (bytes: Uint8Array<ArrayBuffer>, narSizeMax: number) =>
+    measureBytes(new Blob([bytes]).stream(), { compression: "bzip2", narSizeMax });
+  const bombs = Array.from({ length: count }, () => check(bomb, 10_000_000));
+  const tookMs = await timed(() => check(new Uint8Array(honest.bytes), FIXTURE_NAR.length));
+  await Promise.all(bombs);
+  return tookMs;
+}
+
+/** Time of the check of a NAR in many frames of one byte, each with such a window. */
+async function framesWith(window: number): Promise<number> {
+  using folder = tempFolder();
+  const path = `${folder.path}/nar`;
+  const frame = zstdFrame({ window, blocks: [1 << 3 | 1, 0, 0, 0x2a] });
+  await Deno.writeFile(path, new Uint8Array(Array(FRAMES).fill([...frame]).flat()));
+  const growth = new Growth();
+  growth.grown(frame.length * FRAMES, true);
+  return await timed(() => measureNar({ path, compression: "zstd", narSizeMax: 1 << 27 }, growth));
+}
+
+/** A cold path with a Redis that answers, and then one with the same Redis frozen. */
+async function coldPaths() {
+  await using redis = await RedisServer.open();
+  const objects = [0, 1].map((seed) => makeStoreObject({ name: "cold", size: 60_000, seed }));
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using larder = await startLarder({
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+    "cache-redis-addrs": redis.address,
+    "cache-prefetch": "false",
+  });
+  const pull = (hash = "") =>
+    timed(async () => await servedNar(larder.port, await servedNarinfo(larder.port, hash)));
+  const twin = await pull(objects[0]?.storePathHash);
+  redis.freeze();
+  return { own: await pull(objects[1]?.storePathHash), twin };
+}
