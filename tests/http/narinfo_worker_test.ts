@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { clock } from "../../src/runtime/current.ts";
+import { SYSTEM_RUNTIME } from "../../src/runtime/runtime.ts";
 import { upstreamTraceOf } from "../../src/upstream/http/upstream_trace.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { heldUntil } from "../support/faults.ts";
@@ -49,7 +50,7 @@ function counts(upstream: FakeUpstream, wanted: readonly StoreObject[]): readonl
 Deno.test("narinfo Worker: it takes over, and its texts are the same", async () => {
   using workers = new WatchedWorkers();
   await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await using cache = await TestCache.open({ runtime: SYSTEM_RUNTIME, upstreams: [upstream] });
   await textsOf(cache, before.slice(0, OWN));
   assert.equal(workers.count, 0);
   await startWorker(cache, workers);
@@ -59,7 +60,11 @@ Deno.test("narinfo Worker: it takes over, and its texts are the same", async () 
   assert.equal(workers.readings, crowd.length);
 
   const { secretKey } = cache;
-  await using other = await TestCache.open({ upstreams: [upstream], secretKey });
+  await using other = await TestCache.open({
+    runtime: SYSTEM_RUNTIME,
+    upstreams: [upstream],
+    secretKey,
+  });
   for (const [at, object] of crowd.slice(0, OWN).entries()) {
     assert.equal(await other.narinfo(object.storePathHash), texts[at]);
   }
@@ -69,7 +74,7 @@ Deno.test("narinfo Worker: it takes over, and its texts are the same", async () 
 Deno.test("narinfo Worker: one that crashes costs no client its answer", async () => {
   using workers = new WatchedWorkers();
   await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await using cache = await TestCache.open({ runtime: SYSTEM_RUNTIME, upstreams: [upstream] });
   await startWorker(cache, workers);
   const held = Promise.withResolvers<void>();
   upstream.breakNarinfo(heldUntil(held.promise));
@@ -93,7 +98,11 @@ Deno.test("narinfo Worker: one that crashes costs no client its answer", async (
 Deno.test("narinfo Worker: one that hangs holds no client", async () => {
   using workers = new WatchedWorkers(HANGING);
   await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 10_000 });
+  await using cache = await TestCache.open({
+    runtime: SYSTEM_RUNTIME,
+    upstreams: [upstream],
+    timeoutMs: 10_000,
+  });
   await startWorker(cache, workers);
 
   assert.equal((await textsOf(cache, crowd)).length, crowd.length);
@@ -106,7 +115,11 @@ Deno.test("narinfo Worker: one that hangs holds no client", async () => {
 Deno.test("narinfo Worker: one that hangs does not lengthen a time limit", async () => {
   using workers = new WatchedWorkers(HANGING);
   await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 300 });
+  await using cache = await TestCache.open({
+    runtime: SYSTEM_RUNTIME,
+    upstreams: [upstream],
+    timeoutMs: 300,
+  });
   await startWorker(cache, workers);
   assert.deepEqual(await statusesOf(cache, pair), [404, 404]);
 });
@@ -114,7 +127,11 @@ Deno.test("narinfo Worker: one that hangs does not lengthen a time limit", async
 Deno.test("narinfo Worker: a late upstream is a timeout, and no standstill", async () => {
   using workers = new WatchedWorkers();
   await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 2_500 });
+  await using cache = await TestCache.open({
+    runtime: SYSTEM_RUNTIME,
+    upstreams: [upstream],
+    timeoutMs: 2_500,
+  });
   await startWorker(cache, workers);
   const never = Promise.withResolvers<void>();
   upstream.breakNarinfo(heldUntil(never.promise));
@@ -129,7 +146,11 @@ Deno.test("narinfo Worker: a stop waits for none of its narinfos", async () => {
   using workers = new WatchedWorkers();
   await using upstream = await fakeUpstream({ objects, stored: true });
   const never = Promise.withResolvers<void>();
-  const cache = await TestCache.open({ upstreams: [upstream], timeoutMs: 60_000 });
+  const cache = await TestCache.open({
+    runtime: SYSTEM_RUNTIME,
+    upstreams: [upstream],
+    timeoutMs: 60_000,
+  });
   await startWorker(cache, workers);
   upstream.breakNarinfo(heldUntil(never.promise));
   void Promise.all(crowd.map((object) => cache.get(pathOf(object))));
@@ -147,7 +168,12 @@ Deno.test("narinfo Worker: the span of its request has headers, status and resul
   const spans = new RecordedSpans();
   const { tracer } = spans;
   const upstreamTrace = upstreamTraceOf(tracer, true);
-  await using cache = await TestCache.open({ upstreams: [upstream], tracer, upstreamTrace });
+  await using cache = await TestCache.open({
+    runtime: SYSTEM_RUNTIME,
+    upstreams: [upstream],
+    tracer,
+    upstreamTrace,
+  });
   await startWorker(cache, workers);
   spans.list.splice(0);
   await textsOf(cache, pair);

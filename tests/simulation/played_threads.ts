@@ -11,7 +11,7 @@ interface ThreadRuntime {
   readonly net: Net;
 }
 
-type Program = (scope: WorkerScope<unknown, unknown>, runtime: ThreadRuntime) => void;
+type Program = (scope: WorkerScope<unknown, unknown>, runtime: ThreadRuntime) => Disposable;
 
 type FetchScope = Parameters<typeof runFetchThread>[0];
 type NarinfoScope = Parameters<typeof runNarinfoThread>[0];
@@ -51,9 +51,12 @@ export class PlayedThreads implements Threads {
       onmessage: null,
       onerror: null,
       postMessage: (message) => deliver(message, () => scope),
-      terminate: () => void (isOver = true),
+      terminate() {
+        isOver = true;
+        running[Symbol.dispose]();
+      },
     };
-    run(scope, this.#runtime);
+    const running = run(scope, this.#runtime);
     return thread;
   }
 }

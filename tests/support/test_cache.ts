@@ -1,5 +1,6 @@
 import { SYSTEM_RUNTIME } from "../../src/runtime/runtime.ts";
 import { OwnNames } from "../../src/http/access/own_names.ts";
+import { PlayedThreads } from "../simulation/played_threads.ts";
 import type {
   AppParts,
   FetchingParts,
@@ -146,7 +147,7 @@ export class TestCache implements AsyncDisposable {
       tokens: [],
       tracer: undefined,
       nowMs: Date.now,
-      runtime: SYSTEM_RUNTIME,
+      runtime: { ...SYSTEM_RUNTIME, threads: new PlayedThreads(SYSTEM_RUNTIME) },
       ...parts,
     };
     this.#app = buildApp({

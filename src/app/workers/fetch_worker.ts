@@ -4,6 +4,7 @@ import { type WorkerScope, workerScope } from "../../base/worker_scope.ts";
 import type { FetchOrder, FetchOutcome, FetchProgress } from "../../cache/fetch/nar_fetcher.ts";
 import { PartialFile, WriteAllowance } from "../../cache/fetch/partial_file.ts";
 import { SinkFetch } from "../../cache/fetch/sink_fetcher.ts";
+import type { HttpClient } from "../../runtime/net.ts";
 import { type Runtime, SYSTEM_RUNTIME } from "../../runtime/runtime.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarSource, type HttpNarSourceDeps } from "../../upstream/http/http_nar_source.ts";
@@ -18,20 +19,21 @@ interface Job {
   granted: ((bytes: number) => void) | undefined;
 }
 
-/** Runs the thread behind `scope`. */
+/** Runs the thread behind `scope`. Disposing of the result frees what its end would. */
 export function runFetchThread(
   scope: WorkerScope<ToFetchWorker, FromFetchWorker>,
   { net }: Pick<Runtime, "net">,
-): void {
+): Disposable {
+  let client: HttpClient | undefined;
   let upstreams: ReadonlyMap<string, Omit<HttpNarSourceDeps, "trace">> = new Map();
   const jobs = new Map<number, Job>();
 
   scope.onmessage = ({ data }) => {
     switch (data.type) {
       case "start": {
-        const client = createUpstreamClient(net, data.caCertificates);
+        const shared = client = createUpstreamClient(net, data.caCertificates);
         upstreams = new Map(
-          data.upstreams.map((settings) => [settings.url, { settings, client }]),
+          data.upstreams.map((settings) => [settings.url, { settings, client: shared }]),
         );
         return;
       }
@@ -88,6 +90,13 @@ export function runFetchThread(
     job?.granted?.(0);
     await closed;
   }
+
+  return {
+    [Symbol.dispose]() {
+      for (const id of jobs.keys()) void close(id);
+      client?.[Symbol.dispose]();
+    },
+  };
 }
 
 if (import.meta.main) runFetchThread(workerScope(), SYSTEM_RUNTIME);

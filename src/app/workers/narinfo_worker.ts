@@ -6,6 +6,7 @@ import { DECODER_HERE, decodingWith } from "../../cache/verify/decode_encoded.ts
 import { parsePublicKey, parseSecretKey } from "../../nix/signature.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { clock } from "../../runtime/current.ts";
+import type { HttpClient } from "../../runtime/net.ts";
 import { type Runtime, SYSTEM_RUNTIME } from "../../runtime/runtime.ts";
 import { createUpstreamClient } from "../../upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../../upstream/http/http_narinfo_fetcher.ts";
@@ -19,11 +20,12 @@ type NarinfoMessage = Extract<NarinfoWorkerOrder, { type: "fetch" }>;
 /** A status that comes so much before its body has a message of its own: spans name it. */
 const EARLY_STATUS_MS = 20;
 
-/** Runs the thread behind `scope`. */
+/** Runs the thread behind `scope`. Disposing of the result frees what its end would. */
 export function runNarinfoThread(
   scope: WorkerScope<ToNarinfoWorker, readonly FromNarinfoWorker[]>,
   { net }: Pick<Runtime, "net">,
-): void {
+): Disposable {
+  let client: HttpClient | undefined;
   const outbox = new Outbox<FromNarinfoWorker>((messages) => scope.postMessage(messages));
   const earlyStatuses = clock.sharedTimer(EARLY_STATUS_MS);
   const running = new Map<number, AbortController>();
@@ -47,13 +49,13 @@ export function runNarinfoThread(
 
   function fetchersOf(start: StartMessage): ReadonlyMap<string, NarinfoFetcher> {
     const { upstreams, caCertificates, requireSignature } = start;
-    const client = createUpstreamClient(net, caCertificates);
+    const shared = client = createUpstreamClient(net, caCertificates);
     const keys = new TrustedKeys(start.trustedKeys.map(parsePublicKey));
     const secretKey = start.secretKey === undefined ? undefined : parseSecretKey(start.secretKey);
     const decode = decodingWith(DECODER_HERE);
-    const shared = { client, decode, keys, requireSignature, secretKey };
+    const deps = { client: shared, decode, keys, requireSignature, secretKey };
     return new Map(
-      upstreams.map((settings) => [settings.url, new HttpNarinfoFetcher({ settings, ...shared })]),
+      upstreams.map((settings) => [settings.url, new HttpNarinfoFetcher({ settings, ...deps })]),
     );
   }
 
@@ -80,6 +82,13 @@ export function runNarinfoThread(
       running.delete(id);
     }
   }
+
+  return {
+    [Symbol.dispose]() {
+      for (const abort of running.values()) abort.abort();
+      client?.[Symbol.dispose]();
+    },
+  };
 }
 
 if (import.meta.main) runNarinfoThread(workerScope(), SYSTEM_RUNTIME);

@@ -17,9 +17,11 @@ const PASS_THROUGH_BYTES_MAX = 256 << 20;
 /** A quiet time as long as this gives the decoders' memory back. */
 const QUIET_MS = 60_000;
 
-/** Runs the thread behind `scope`. */
-export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWorker>): void {
-  clock.every(QUIET_MS, dropUnusedDecoders, false);
+/** Runs the thread behind `scope`. Disposing of the result frees what its end would. */
+export function runVerifyThread(
+  scope: WorkerScope<ToVerifyWorker, FromVerifyWorker>,
+): Disposable {
+  const quiet = clock.every(QUIET_MS, dropUnusedDecoders, false);
 
   const inFlight = new Map<number, Growth>();
   const paces = new Map<number, SlicedPace>();
@@ -106,6 +108,8 @@ export function runVerifyThread(scope: WorkerScope<ToVerifyWorker, FromVerifyWor
     paces.set(id, pace);
     return pace;
   }
+
+  return quiet;
 }
 
 if (import.meta.main) runVerifyThread(workerScope());
