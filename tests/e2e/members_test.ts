@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { DatabaseSync } from "node:sqlite";
 import { newMemberId } from "../../src/base/member_id.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
@@ -77,21 +76,6 @@ sqliteTest("members: a start leaves alone a living member that it does not see",
   await using _larder = await startLarder({ "cache-storage-local": storage.path });
   assert.deepEqual(accountsOf(storage.path).reserved.toSorted(), [0, 1_000]);
   assert.equal([...Deno.readDirSync(`${storage.path}/tmp`)].length, 2);
-});
-
-sqliteTest("members: a running larder frees the reservation of a silent member", async () => {
-  using storage = tempFolder();
-  await using larder = await startLarder({ "cache-storage-local": storage.path });
-  const silent = newMemberId("elsewhere", 1);
-  Deno.mkdirSync(`${storage.path}/tmp/${silent}`);
-  {
-    using database = new DatabaseSync(`${storage.path}/db.sqlite`);
-    database.prepare("INSERT INTO member VALUES (?, ?, 1000, NULL)")
-      .run(silent, Date.now() - SILENT_MS);
-  }
-  await larder.logged("dead member removed", ({ member }) => member === silent);
-  assert.deepEqual(accountsOf(storage.path).reserved, [0]);
-  assert.equal([...Deno.readDirSync(`${storage.path}/tmp`)].length, 1);
 });
 
 /** Registers a test that writes rows into the file of SQLite. */
