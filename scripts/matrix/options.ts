@@ -37,21 +37,11 @@ export function readOptions(words: readonly string[]): MatrixOptions {
 }
 
 const SHORT: readonly string[] = [
-  "tests/e2e/balanced_test.ts",
   "tests/e2e/kill_test.ts",
-  "tests/e2e/locks_test.ts",
   "tests/e2e/members_test.ts",
-  "tests/e2e/redis_absent_test.ts",
   "tests/e2e/replicas_test.ts",
   "tests/e2e/resume_test.ts",
-  "tests/e2e/shutdown_test.ts",
-  "tests/http/delete_test.ts",
-  "tests/http/documents_test.ts",
-  "tests/http/explain_test.ts",
-  "tests/http/gc_test.ts",
-  "tests/http/healing_test.ts",
   "tests/http/nar_test.ts",
-  "tests/http/pins_test.ts",
   "tests/http/size_limit_test.ts",
   "tests/http/upload_test.ts",
 ];
