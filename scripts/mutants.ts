@@ -1,7 +1,9 @@
 // Plants single faults in the functions that keep the rules of docs/rules.md, one at a time. Runs the
-// tests that hold the rules of that function, then the whole files that import it. Lists the faults
-// that none of them noticed. It works in a copy of this folder. `--only REGEXP`: rules whose keeper matches; `--count N`: so
-// many faults at most, drawn by `--seed N`; `--seconds N`: none begins later.
+// tests that hold the rules of that function, then the whole files that import it or have its name.
+// Lists the faults that none of them noticed. It works in a copy of this folder. `--only REGEXP`:
+// rules whose keeper matches; `--count N`: so many faults at most, drawn by `--seed N`;
+// `--seconds N`: none begins later.
+import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { readRules, type Rule } from "./check_docs/rules.ts";
 import { type Mutant, mutantsOf } from "./mutants/plant.ts";
@@ -104,19 +106,21 @@ async function noticedBy(rules: readonly Rule[], path: string): Promise<string |
   for (const rule of rules) {
     if (await run(rule) !== "passed") return `${rule.testPath}: ${rule.testName}`;
   }
-  const files = importersOf(path);
+  const files = filesOf(path);
   if (files.length === 0 || await runTests(files) === "passed") return undefined;
   return files.join(", ");
 }
 
-/** Files of tests in this process that import a file of `src`. */
-function importersOf(path: string): readonly string[] {
+/** Files of tests in this process that import a file of `src`, or have its name. */
+function filesOf(path: string): readonly string[] {
   const { stdout } = new Deno.Command("git", {
     args: ["grep", "-lF", `../${path}"`, "--", "tests/unit", "tests/property", "tests/contract"],
     cwd: root,
   }).outputSync();
   const files = new TextDecoder().decode(stdout).split("\n");
-  return files.filter((file) => file.endsWith("_test.ts"));
+  const twin = path.replace(/^src/, "tests/unit").replace(/\.ts$/, "_test.ts");
+  if (existsSync(`${root}/${twin}`)) files.push(twin);
+  return [...new Set(files)].filter((file) => file.endsWith("_test.ts"));
 }
 
 function run({ testPath, testName }: Rule): Promise<Outcome> {

@@ -13,7 +13,7 @@ const INPUT_BYTES = 64 * 1024;
 /** Decodes a small body. Use it in a Worker. Claims the output before the work. */
 export async function decodeBody(
   bytes: Bytes,
-  { compression, bytesMax, result }: BodyOrder,
+  { compression, bytesMax, result }: Omit<BodyOrder, "turns">,
   pace: Pace = sharedPace(),
 ): Promise<DecodedBody> {
   const blocks = new ByteBlocks();

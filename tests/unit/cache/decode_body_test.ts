@@ -1,0 +1,15 @@
+import assert from "node:assert/strict";
+import { gzipSync } from "node:zlib";
+import { decodeBody } from "../../../src/cache/verify/decode_body.ts";
+
+const TEXT = new TextEncoder().encode(JSON.stringify({ version: 1, root: {} }));
+
+async function decode(bytesMax: number) {
+  const order = { compression: "gzip", bytesMax, result: "bytes" } as const;
+  return await decodeBody(new Uint8Array(gzipSync(TEXT)), order);
+}
+
+Deno.test("decode body: one of exactly the most bytes is whole, one more is too large", async () => {
+  assert.deepEqual(await decode(TEXT.length), { kind: "bytes", bytes: TEXT });
+  assert.equal((await decode(TEXT.length - 1)).kind, "too-large");
+});
