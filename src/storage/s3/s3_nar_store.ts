@@ -26,13 +26,18 @@ import { S3Uploads } from "./s3_uploads.ts";
 /** How long a client waits for a store that does not answer, its retries included. */
 const OPEN_MAX_MS = 5_000;
 
+/** Pages of one list, of 1,000 keys each. */
+const LIST_PAGES_MAX = 10_000;
+
 /** NAR files as objects of one bucket: `nar/<stored name>`. */
 export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
   readonly #s3: S3Access;
   readonly #uploads: S3Uploads;
+  readonly #listPagesMax: number;
 
-  constructor(s3: S3Access) {
+  constructor(s3: S3Access, listPagesMax = LIST_PAGES_MAX) {
     this.#s3 = s3;
+    this.#listPagesMax = listPagesMax;
     this.#uploads = new S3Uploads(s3);
   }
 
@@ -70,8 +75,10 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
       Bucket: bucket,
       Prefix: NAR_PREFIX + prefix,
     });
+    let count = 0;
     try {
       for await (const { Contents = [] } of pages) {
+        if (++count > this.#listPagesMax) throw new Error("its list has no end");
         for (const { Key = "", Size: fileSize } of Contents) {
           const at = parseStoredName(Key.slice(NAR_PREFIX.length));
           if (at === undefined) continue;
