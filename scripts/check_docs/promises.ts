@@ -33,6 +33,7 @@ export const PROMISING_PAGES: readonly PromisingPage[] = [
       "an attacker with larder's user or root, and the confidentiality of paths in a cache that no " +
       "read token closes.",
       "Plain HTTP shows tokens to everybody on the way.",
+      "Set a write token where strangers reach larder.",
       "An attacker can point a name of theirs at larder, so that their page reads it (DNS rebinding).",
       "Over plain HTTP, some browsers let a page hide all of these signs.",
       "[Trust](trust.md) lists the effect of each line of a narinfo.",

@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { Bytes } from "../../src/base/bytes.ts";
 import { formatSha256, sha256FromDigest } from "../../src/nix/hash.ts";
+import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { type Fault, firstTimes } from "../support/faults.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
+import { listenOnSteadyPort } from "../support/steady_port.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
@@ -47,6 +49,21 @@ for (const [name, fault] of Object.entries(NARINFOS)) {
     assert.equal((await cache.get(PATH)).status, 200);
   });
 }
+
+Deno.test("hostile: 1xx heads without an end are no answer, and end with its timeout", async () => {
+  await using upstream = endlessHeads();
+  const limits = { headerTimeoutMs: 200 };
+  await using cache = await TestCache.open({
+    upstreams: [upstream.url],
+    limits,
+    idleTimeoutMs: 300,
+  });
+  for (const path of [PATH, `/${HASH}.ls`, `/nar/${object.narHash}.nar`]) {
+    assert.equal((await cache.get(path)).status, 404);
+  }
+  assert.equal(cache.logged("warn")[0]?.["reason"], "timeout");
+  await eventually("larder has left", () => upstream.open === 0);
+});
 
 Deno.test("hostile: a NAR without an end is cut at its bound", async () => {
   await using upstream = await fakeUpstream({ ...stored, dialect: "attic" });
@@ -111,6 +128,42 @@ async function assertRefused(upstream: FakeUpstream, reason: RegExp, mayBeWhole 
   assert.deepEqual(cache.growingFiles(), []);
   const failure = cache.logged("error").find(({ msg }) => msg === "nar verification failed");
   assert.match(String(failure?.["reason"]), reason);
+}
+
+/** Sends interim heads for as long as its client stays. */
+function endlessHeads() {
+  const listener = listenOnSteadyPort();
+  const served = new Set<Promise<void>>();
+  const head = new TextEncoder().encode("HTTP/1.1 103 Early Hints\r\n\r\n");
+  const serve = async (connection: Deno.Conn) => {
+    try {
+      await connection.read(new Uint8Array(4_096));
+      for (;;) {
+        await connection.write(head);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    } catch {
+      connection.close();
+    }
+  };
+  const accepting = (async () => {
+    for await (const connection of listener) {
+      const one = serve(connection);
+      served.add(one);
+      void one.then(() => served.delete(one));
+    }
+  })();
+  return {
+    url: `http://127.0.0.1:${listener.addr.port}`,
+    get open() {
+      return served.size;
+    },
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      await accepting;
+      await Promise.all(served);
+    },
+  };
 }
 
 async function* zeros(byteLength: number): AsyncGenerator<Uint8Array> {
