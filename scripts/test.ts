@@ -2,7 +2,6 @@
 // go to `deno test`: folders, `--filter TEXT`, and so on. If both folders of faults are among them,
 // or without arguments, the results must match the table of faults in docs/reliability.md. Files
 // that mostly wait run in a process of their own, beside the others.
-import { hostWatch } from "../tests/support/timed_test.ts";
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, unlikeTable } from "./reliability_table.ts";
@@ -32,12 +31,6 @@ const permissionsOf = (socket: string) => [
 /** Processes at once. Most tests wait for another process, so one leaves a processor idle. */
 const JOBS = Number(Deno.env.get("TEST_JOBS") ?? 2);
 
-/** Maximum repeats of files that failed while the host took the processor away. */
-const REPEATS_MAX = 3;
-/** A repeat begins when the host takes little during `HOST_LOOK_MS`, or after `HOST_WAIT_MS`. */
-const HOST_LOOK_MS = 5_000;
-const HOST_WAIT_MS = 180_000;
-
 const SUMMARY_REGEXP = /(\d+) passed.*\| (\d+) failed(?:.*?(\d+) ignored)?/;
 const COLOUR_REGEXP = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, "g");
 
@@ -47,35 +40,26 @@ const FAULT_FOLDERS = ["tests/e2e", "tests/reliability"];
 const hasAllFaults = Deno.args.length === 0 ||
   FAULT_FOLDERS.every((folder) => Deno.args.includes(folder));
 const records = hasAllFaults && !isFiltered ? Deno.makeTempFileSync() : undefined;
-const options = Deno.args.filter((word) => word.startsWith("-"));
 const folders = Deno.args.some((word) => !word.startsWith("-")) ? [] : ["tests"];
 const skipped: string[] = [];
 let processes = 0;
 
-const first = await runAll();
-let last = first;
-for (let repeats = 0; repeats < REPEATS_MAX && isWorthARepeat(last); repeats++) {
-  const files = [...last.files];
-  console.log(`The host took the processor away. Again, alone:\n  ${files.join("\n  ")}`);
-  await hostIsCalm();
-  last = await runTests([...options, ...files]);
-}
+const { code: status, counts } = await runAll();
 Deno.removeSync(socketFolder, { recursive: true });
-let { code } = last;
+let code = status;
 if (records !== undefined) {
   if (code === 0 && !isInTable(records)) code = 1;
   Deno.removeSync(records);
 }
 
 if (skipped.length > 0) console.log(`Skipped:\n${skipped.map((name) => `  ${name}`).join("\n")}`);
-const all = first.counts ?? { passed: 0, failed: 0, ignored: 0 };
 // Without counts the tests did not even load, which is a failure.
-const { failed } = last.counts ?? { failed: code === 0 ? 0 : 1 };
-const passed = Math.max(0, all.passed + all.failed - failed);
-console.log(`${passed} passed, ${failed} failed, ${all.ignored} skipped`);
+const { passed, failed, ignored } = counts ??
+  { passed: 0, failed: code === 0 ? 0 : 1, ignored: 0 };
+console.log(`${passed} passed, ${failed} failed, ${ignored} skipped`);
 Deno.exit(code);
 
-/** Runs all tests once. */
+/** Runs all tests. */
 async function runAll(): Promise<TestRun> {
   const note = (name: string) => skipped.push(name);
   const words = [...Deno.args, ...folders];
@@ -104,7 +88,6 @@ async function runTests(
   noteSkipped?: (name: string) => void,
   print = writeAll,
 ): Promise<TestRun> {
-  const wasStarved = hostWatch();
   const socket = `${socketFolder}/${++processes}`;
   const child = new Deno.Command(Deno.execPath(), {
     args: ["test", "--no-check", ...permissionsOf(socket), ...words],
@@ -115,29 +98,14 @@ async function runTests(
       [SOCKET_VARIABLE]: socket,
     },
   }).spawn();
-  const files = new Set<string>();
-  let failures = 0;
-  let file: string | undefined;
   let counts: TestCounts | undefined;
   for await (const line of printedLines(child.stdout, print)) {
-    file = /^running \d+ tests? from (\S+)/.exec(line)?.[1] ?? file;
-    const broken = /^(\S+) \(uncaught error\)$/.exec(line)?.[1] ??
-      (/^\S.* \.\.\. FAILED/.test(line) ? file : undefined);
-    if (broken !== undefined) {
-      files.add(broken);
-      failures++;
-    }
     const ignored = /^(.*) \.\.\. ignored/.exec(line);
     if (ignored?.[1] !== undefined) noteSkipped?.(ignored[1]);
     counts = countsIn(line) ?? counts;
   }
   const { code } = await child.status;
-  return { code, counts, files, failures, wasStarved: wasStarved() };
-}
-
-/** True if the host may be the cause, and the files of all failures are known. */
-function isWorthARepeat({ counts, files, failures, wasStarved }: TestRun): boolean {
-  return wasStarved && files.size > 0 && counts !== undefined && failures >= counts.failed;
+  return { code, counts };
 }
 
 function countsIn(line: string): TestCounts | undefined {
@@ -162,17 +130,7 @@ async function* printedLines(
   }
 }
 
-/** Resolves when the host leaves the processor to this machine, or after a while. */
-async function hostIsCalm(): Promise<void> {
-  const untilMs = performance.now() + HOST_WAIT_MS;
-  for (;;) {
-    const wasStarved = hostWatch();
-    await new Promise((resolve) => setTimeout(resolve, HOST_LOOK_MS));
-    if (!wasStarved() || performance.now() > untilMs) return;
-  }
-}
-
-/** True if the table of faults has these results, in any order: files that run again come last. */
+/** True if the table of faults has these results, in any order. */
 function isInTable(records: string): boolean {
   const page = Deno.readTextFileSync(new URL("../docs/reliability.md", import.meta.url));
   const unlike = unlikeTable(page, readRecords(records));

@@ -20,10 +20,6 @@ export interface TestRun {
   readonly code: number;
   /** `undefined` without a summary. */
   readonly counts: TestCounts | undefined;
-  /** Test files with a failed test, and the number of failures that they show. */
-  readonly files: ReadonlySet<string>;
-  readonly failures: number;
-  readonly wasStarved: boolean;
 }
 
 /** The files of tests at these paths, each once, without a dot in front. */
@@ -60,8 +56,5 @@ export function joined(runs: readonly TestRun[]): TestRun {
       failed: one.counts.failed + other.counts.failed,
       ignored: one.counts.ignored + other.counts.ignored,
     },
-    files: one.files.union(other.files),
-    failures: one.failures + other.failures,
-    wasStarved: one.wasStarved || other.wasStarved,
   }));
 }

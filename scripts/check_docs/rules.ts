@@ -97,7 +97,7 @@ function isKeeper(node: ts.Node): node is ts.NamedDeclaration {
     ts.isVariableDeclaration(node) && ts.isSourceFile(node.parent.parent.parent);
 }
 
-/** A function that registers a test, such as `Deno.test`, `timedTest` or `checkProperty`. */
+/** A function that registers a test, such as `Deno.test`, `sceneTest` or `checkProperty`. */
 const TEST_MAKER_REGEXP = /^(?:Deno\.test|\w*[tT]est|testUnless|testWhere|checkProperty)$/;
 
 /** Those with the reason for leaving the test out before its name. */

@@ -1,5 +1,3 @@
-import { bestOfThree } from "./timed_test.ts";
-
 /** Programs that tests drive beside Deno and `sh`, and the Debian package of each. */
 export const PROGRAMS = {
   bash: "bash",
@@ -125,8 +123,7 @@ export function terminalMissing(): string {
 /**
  * Registers a test. If `missing` names a missing back end, the test is ignored, and its name gives
  * the reason. With `REQUIRE_ALL_BACKENDS` set that is an error, unless `EXCUSED_BACKENDS` names
- * that back end: CI says so, aloud, where a machine cannot have it. A scene that was too slow is
- * repeated.
+ * that back end: CI says so, aloud, where a machine cannot have it.
  */
 export function testUnless(
   missing: string,
@@ -144,7 +141,7 @@ export function testWhere(excuse: string, name: string, fn: () => void | Promise
   Deno.test({
     name: name + (excuse && ` (skipped: ${excuse})`),
     ignore: excuse !== "",
-    fn: () => bestOfThree(async () => await fn()),
+    fn,
   });
 }
 
