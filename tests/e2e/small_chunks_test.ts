@@ -10,11 +10,14 @@ import { makeStoreObject } from "../support/store_object.ts";
 const MIB = 1 << 20;
 /** With 64 KiB for each byte, two gigabytes. */
 const DOCUMENT_BYTES = 40_000;
-const LOGS = 10;
+/** They have 500 MiB, far above the limit with any slack. */
+const LOGS = 25;
 /** As the architecture's notes say. */
 const DOCUMENTS_MIB_MAX = 64;
 /** The memory of the process beside the bytes that it holds. */
 const SLACK_MIB = 96;
+/** The same beside many large bodies: a collection of garbage comes late on a busy machine. */
+const LARGE_SLACK_MIB = 192;
 
 // They make a narinfo of 40 KB.
 const references = Array.from({ length: 700 }, (_, index) => ({
@@ -56,7 +59,7 @@ Deno.test("small chunks: a passed-through NAR holds no more than it is", async (
   assertGrew(larder, before, SLACK_MIB);
 });
 
-Deno.test("small chunks: ten unread compressed logs stay below the limit", async () => {
+Deno.test("small chunks: unread compressed logs stay below the limit", async () => {
   const paths = Array.from({ length: LOGS }, (_, at) => `/log/${HASH}-${at}.drv`);
   const logs = Object.fromEntries(paths.map((path) => [path, ""]));
   await using upstream = await fakeUpstream({ documents: logs });
@@ -72,7 +75,7 @@ Deno.test("small chunks: ten unread compressed logs stay below the limit", async
     assert.equal((await client.answer()).status, 200);
   }
 
-  assertGrew(larder, before, DOCUMENTS_MIB_MAX + SLACK_MIB);
+  assertGrew(larder, before, DOCUMENTS_MIB_MAX + LARGE_SLACK_MIB);
 });
 
 function larderOf(upstream: FakeUpstream, flags: LarderFlags = {}): Promise<LarderProcess> {
