@@ -134,5 +134,5 @@ export function needFor(right: RightName, configured: ReadonlySet<Role>): Need {
   if (closedBy.some((one) => configured.has(one))) return { role };
   if (before === "operators") return "operator";
   if (before === "nobody") return "refused";
-  return before === "readers" && right !== "read" ? needFor("read", configured) : "nothing";
+  return before === "readers" ? needFor("read", configured) : "nothing";
 }
