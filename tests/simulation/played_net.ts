@@ -8,6 +8,7 @@ export interface PlayedRequest {
   readonly method: string;
   readonly url: URL;
   readonly headers: Headers;
+  readonly body?: ReadableStream<Uint8Array>;
   /** Fires when the sender has left. */
   readonly signal: AbortSignal;
 }

@@ -44,6 +44,7 @@ function* smallerThan(options: WorldOptions): Generator<WorldOptions> {
   for (const count of ["members", "clients", "upstreams", "objects"] as const) {
     if (options[count] > 1) yield { ...options, [count]: Math.floor(options[count] / 2) };
   }
+  if (options.pushers > 0) yield { ...options, pushers: options.pushers - 1 };
   if (options.prefetches) yield { ...options, prefetches: false };
   if (options.limitBytes < Infinity) yield { ...options, limitBytes: Infinity };
 }

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
+import { generateSecretKey } from "../../src/nix/signature.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { clock, playRuntime } from "../../src/runtime/current.ts";
 import { MemoryFiles } from "./memory_files.ts";
@@ -9,6 +10,7 @@ import { SeededDice } from "./seeded_dice.ts";
 import { VirtualClock } from "./virtual_clock.ts";
 import { type AnswerFacts, CLIENT_AGES, type PullEnd, WorldClient } from "./world_client.ts";
 import { NARS, STORAGE, TEMP, WorldMember } from "./world_member.ts";
+import { WorldPusher } from "./world_pusher.ts";
 import { drawObjects, PLAYED_COMPRESSIONS, type WorldObject } from "./world_objects.ts";
 import { UPSTREAM_FAULTS, type UpstreamFault, WorldUpstream } from "./world_upstream.ts";
 
@@ -18,6 +20,8 @@ export interface WorldOptions {
   readonly members: number;
   readonly upstreams: number;
   readonly clients: number;
+  /** Clients that upload store objects of their own. */
+  readonly pushers: number;
   readonly objects: number;
   readonly objectBytesMax: number;
   /** In bytes; `Infinity` for none. */
@@ -84,9 +88,10 @@ export async function runWorld(options: WorldOptions): Promise<WorldResult> {
     dice: new SeededDice(options.seed ^ 0x5bd1),
     files,
   });
+  const pushed = await drawPushed(options);
   for (const folder of [STORAGE, NARS, TEMP]) files.mkdirSync(folder, { recursive: true });
   const objects = await drawObjects(dice, options.objects, options.objectBytesMax);
-  const world = new World(options, { dice, files, objects, clock: played });
+  const world = new World(options, { dice, files, objects, pushed, clock: played });
   await world.open();
   try {
     await played.play(world.run());
@@ -100,6 +105,8 @@ interface WorldParts {
   readonly dice: SeededDice;
   readonly files: MemoryFiles;
   readonly objects: readonly WorldObject[];
+  /** Objects that no upstream has. */
+  readonly pushed: readonly WorldObject[];
   readonly clock: VirtualClock;
 }
 
@@ -179,7 +186,10 @@ class World {
     const clients = this.#clients.map((client, at) => this.#live(client, `c${at}`, busyMs));
     const faults = this.#harm(busyMs);
     const operator = this.#operate(busyMs);
-    await Promise.all([...clients, faults, operator]);
+    const pushers = Array.from({ length: this.#options.pushers }, (_, at) => (
+      this.#push(`p${at}`, busyMs)
+    ));
+    await Promise.all([...clients, faults, operator, ...pushers]);
     await this.#mend();
     await clock.pause(MENDED_WITHIN_MS);
     await this.#checkServed();
@@ -215,6 +225,7 @@ class World {
       locks: this.#locks,
       ...{ limitBytes, prefetches },
       upstreams: this.#upstreams,
+      takesUploads: this.#options.pushers > 0,
       trustedKeys: this.#upstreams.map(({ publicKey }) => publicKey),
       changed: (by) => this.changed(by),
       note: (who, what) => this.note(who, what),
@@ -247,6 +258,33 @@ class World {
         this.note(name, `${one.object.baseName} from ${member}: ${end}`);
       }));
       leaving?.cancel();
+    }
+  }
+
+  /** A pusher that uploads its objects, and pulls them again. */
+  async #push(name: string, untilMs: number): Promise<void> {
+    const { pushed } = this.#parts;
+    const { limitBytes, memberFaults, seed } = this.#options;
+    const dice = new SeededDice(pushSeed(seed) ^ Number(name.slice(1)));
+    const network = this.#network;
+    const wrong = (what: string) => this.#violated("uploads", what);
+    const note = (what: string) => this.note(name, what);
+    const events = { wrong, answered: (facts: AnswerFacts) => this.#answered(name, facts) };
+    const client = new WorldClient({ name, age: "old", network, dice, events });
+    const own = pushed.filter((_, at) => at % this.#options.pushers === Number(name.slice(1)));
+    // Nothing else takes an object away.
+    const isSure = limitBytes === Infinity && memberFaults.length === 0;
+    const parts = { name, key: PUSH_KEY, network, dice, mayLose: !isSure };
+    const pusher = new WorldPusher({ ...parts, wrong, note });
+    while (clock.nowMs() < untilMs) {
+      await clock.pause(dice.between(0, 120_000));
+      const one = dice.pick(own);
+      const end = await pusher.push(dice.pick(this.#names), one);
+      if (end !== "stored") continue;
+      await clock.pause(dice.between(1_000, 60_000));
+      const pulled = await client.pull(dice.pick(this.#names), one, new AbortController().signal);
+      this.note(name, `${one.object.baseName}: ${pulled}`);
+      if (isSure && pulled !== "whole") wrong(`${one.object.baseName} was uploaded: ${pulled}`);
     }
   }
 
@@ -450,6 +488,22 @@ class World {
   }
 }
 
+const PUSH_KEY = generateSecretKey("pusher-1");
+
+/** Dice of their own: a world without pushers stays the same world. */
+function pushSeed(seed: number): number {
+  return seed ^ 0x70_75_73;
+}
+
+async function drawPushed(options: WorldOptions): Promise<readonly WorldObject[]> {
+  if (options.pushers === 0) return [];
+  const dice = new SeededDice(pushSeed(options.seed));
+  return await drawObjects(dice, 6, options.objectBytesMax, "pushed");
+}
+
+/** Worlds of lower seeds have no pushers: some are kept because they broke a promise once. */
+const FIRST_SEED_WITH_PUSHERS = 2_000;
+
 /** The options of a world, drawn from its seed. */
 export function drawOptions(seed: number): WorldOptions {
   const dice = new SeededDice(seed ^ 0x2c1b3c6d);
@@ -468,5 +522,6 @@ export function drawOptions(seed: number): WorldOptions {
     faultEveryMs: dice.pick([Infinity, 10_000, 60_000, 300_000]),
     upstreamFaults: some(UPSTREAM_FAULTS),
     memberFaults: some(MEMBER_FAULTS),
+    pushers: seed < FIRST_SEED_WITH_PUSHERS ? 0 : dice.pick([0, 1, 2]),
   };
 }

@@ -3,6 +3,7 @@ import { OwnNames } from "../../src/http/access/own_names.ts";
 import { memberRows } from "../../src/app/open_leases.ts";
 import { type App, buildApp } from "../../src/app/build_app.ts";
 import { startChores } from "../../src/app/chores.ts";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
 import { StreamAnswer } from "../../src/http/message/answer.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
@@ -162,12 +163,13 @@ export class WorldMember implements PlayedHost {
     this.#died.abort(new TypeError("connection refused: it has stopped"));
   }
 
-  async handle({ method, url, headers, signal }: PlayedRequest): Promise<PlayedAnswer> {
+  async handle({ method, url, headers, body: sent, signal }: PlayedRequest): Promise<PlayedAnswer> {
     if (this.#app === undefined) throw new TypeError("connection refused");
     const request = {
       method,
       url: `http://localhost${url.pathname}${url.search}`,
-      ...{ headers, signal, body: null, peer: "192.0.2.7" },
+      body: sent as ReadableStream<Bytes> | undefined ?? null,
+      ...{ headers, signal, peer: "192.0.2.7" },
     };
     const answer = await this.#app.pipeline.handle(request);
     const body = typeof answer.body === "string"

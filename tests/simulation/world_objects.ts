@@ -18,13 +18,14 @@ export async function drawObjects(
   dice: SeededDice,
   count: number,
   bytesMax: number,
+  kind = "thing",
 ): Promise<readonly WorldObject[]> {
   const all: WorldObject[] = [];
   for (let at = 0; at < count; at++) {
     const references = all.filter(() => dice.happens(2 / (at + 2))).map(({ object }) => object);
     const size = Math.ceil(bytesMax * dice.fraction() ** 3) + 100;
     const seed = dice.below(1_000_000);
-    const object = makeStoreObject({ name: `thing-${at}`, size, references, seed });
+    const object = makeStoreObject({ name: `${kind}-${at}`, size, references, seed });
     all.push(await narFilesOf(object));
   }
   return all;

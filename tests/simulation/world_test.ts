@@ -11,9 +11,12 @@ const HARMED: WorldOptions = {
   limitBytes: Infinity,
   busyMs: 5 * MINUTE_MS,
   faultEveryMs: 10_000,
+  pushers: 0,
   upstreamFaults: UPSTREAM_FAULTS,
   memberFaults: MEMBER_FAULTS,
 };
+
+const PUSHED: WorldOptions = { ...HARMED, pushers: 1 };
 
 Deno.test("simulation: a calm world keeps each promise, and asks for each path once", async () => {
   const calm = { ...HARMED, faultEveryMs: Infinity, members: 1, upstreams: 1, prefetches: false };
@@ -24,11 +27,18 @@ Deno.test("simulation: a calm world keeps each promise, and asks for each path o
   assert.deepEqual({ ...pulls, whole: 0, left: 0 }, { whole: 0, absent: 0, broken: 0, left: 0 });
 });
 
+Deno.test("simulation: a calm world keeps what is uploaded, in parts and by two at once", async () => {
+  const calm = { ...HARMED, faultEveryMs: Infinity, memberFaults: [], pushers: 2 };
+  const { violations, log } = await runWorld(calm);
+  assert.deepEqual(violations, []);
+  assert.ok(log.some((line) => / p[01] PUT \S+\.narinfo at m[01]: 201$/.test(line)));
+});
+
 Deno.test("simulation: the same seed gives the same events, and another seed others", async () => {
   const [one, again, other] = [
-    await runWorld(HARMED),
-    await runWorld(HARMED),
-    await runWorld({ ...HARMED, seed: 8 }),
+    await runWorld(PUSHED),
+    await runWorld(PUSHED),
+    await runWorld({ ...PUSHED, seed: 8 }),
   ];
   assert.deepEqual(again.log, one.log);
   assert.equal(again.digest, one.digest);
