@@ -31,3 +31,25 @@ Deno.test("source failures: small additions in a row are counted, not others bet
   );
   assert.deepEqual(goesOn, [true, true, true, true, true, false]);
 });
+
+const BARREN = { addedBytes: 0, requests: 1 } as const;
+
+Deno.test("source failures: progress gives retries their time anew", () => {
+  for (const [addedBytes, goesOn] of [[PROGRESS_BYTES, true], [1, false]] as const) {
+    const failures = new SourceFailures(30_000, 0);
+    failures.begin();
+    failures.failed("one", { ...BARREN, failureClass: "error", atMs: 0 });
+    failures.failed("two", { failureClass: "error", addedBytes, requests: 1, atMs: 10_000 });
+    failures.failed("one", { ...BARREN, failureClass: "error", atMs: 10_001 });
+    assert.equal(failures.pauseMs(10_001) !== undefined, goesOn, `${addedBytes}`);
+  }
+});
+
+Deno.test("source failures: only a stall after some bytes counts as progress", () => {
+  for (const [addedBytes, goesOn] of [[1, true], [0, false]] as const) {
+    const failures = new SourceFailures(30_000, 0);
+    failures.begin();
+    failures.failed("one", { failureClass: "timeout", addedBytes, requests: 1, atMs: 29_999 });
+    assert.equal(failures.pauseMs(29_999) !== undefined, goesOn, `${addedBytes}`);
+  }
+});
