@@ -100,7 +100,7 @@ for (
 ) {
   Deno.test(`endless answers: larder gc leaves a server that ${what}`, async () => {
     let at = 1;
-    let timer = 0;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const body = new ReadableStream<Bytes>({
       async pull(controller) {
         await new Promise<void>((resolve) => timer = setTimeout(resolve, 1));
