@@ -1,7 +1,5 @@
 import { SYSTEM_RUNTIME } from "../../src/runtime/runtime.ts";
-import { type Threads, WORKER_THREADS } from "../../src/runtime/threads.ts";
 import { OwnNames } from "../../src/http/access/own_names.ts";
-import { PlayedThreads } from "../simulation/played_threads.ts";
 import type {
   AppParts,
   FetchingParts,
@@ -68,16 +66,6 @@ interface TestStores {
   readonly metadata: MetadataBackEnd;
   readonly narBackEnd: NarBackEnd;
 }
-
-const HERE = new PlayedThreads(SYSTEM_RUNTIME);
-
-/** A Worker takes long to start. One that computes has a budget of time, and is a real one. */
-const THREADS: Threads = {
-  start(program, permissions) {
-    const computes = program.pathname.endsWith("/verify_worker.ts");
-    return computes ? WORKER_THREADS.start(program, permissions) : HERE.start(program);
-  },
-};
 
 const SILENT = createLogger("error", { write() {} });
 
@@ -158,7 +146,7 @@ export class TestCache implements AsyncDisposable {
       tokens: [],
       tracer: undefined,
       nowMs: Date.now,
-      runtime: { ...SYSTEM_RUNTIME, threads: THREADS },
+      runtime: SYSTEM_RUNTIME,
       ...parts,
     };
     this.#app = buildApp({
