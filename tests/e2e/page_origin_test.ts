@@ -64,7 +64,9 @@ originTest("a page under a name that only leads here reads and changes nothing",
     }
     return told;
   })()`);
-  assert.deepEqual(asked, Array.from({ length: 8 }, () => "403 Forbidden\n"));
+  const line = `403 Forbidden: ${FOREIGN_NAME} is no name of this larder; add ` +
+    `--server-allowed-hosts ${FOREIGN_NAME}\n`;
+  assert.deepEqual(asked, Array.from({ length: 8 }, () => line));
   await assertUntouched(scene);
 });
 
