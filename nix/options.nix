@@ -38,7 +38,7 @@ in
         type = types.nullOr (types.listOf (text "a host name without scheme and port, such as cache.example.org" "[A-Za-z0-9][A-Za-z0-9._-]*"));
         default = null;
         defaultText = literalMD "none";
-        description = "Host name of larder for browsers.\n\nAddresses, localhost, cache.hostname and the machine's name always are, that also below a home's domain such as .lan. Programs use any.";
+        description = "Host name of larder for browsers.\n\nAddresses, localhost, the machine's name and cache.hostname always are. Programs use any.";
       };
       tls-cert = mkOption {
         type = types.nullOr (text "an absolute path" "/.*");

@@ -20,8 +20,7 @@ export const SERVER_OPTIONS = {
     default: [],
     help: "Host name of larder for browsers",
     details:
-      "Addresses, localhost, cache.hostname and the machine's name always are, that also below a " +
-      "home's domain such as .lan. Programs use any.",
+      "Addresses, localhost, the machine's name and cache.hostname always are. Programs use any.",
   },
   "server.tls-cert": {
     kind: path,
