@@ -124,7 +124,7 @@ let
       }
       {
         assertion = setting "cache.max-size" == null || builtins.match "0[KMGTPiIbB]*" (toString (setting "cache.max-size")) == null;
-        message = "services.larder.settings.cache.max-size is 0; leave it out for no limit.";
+        message = "services.larder.settings.cache.max-size is 0; expected a size above it, or \"unlimited\".";
       }
       {
         assertion = isStatic || setting "cache.storage-local" == null;

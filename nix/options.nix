@@ -133,10 +133,10 @@ in
         description = "Age at which served narinfos are checked for signatures; 0s is off.\n\nIn the background, for narinfos whose NAR files are here.";
       };
       max-size = mkOption {
-        type = types.nullOr (types.either types.ints.unsigned (text "a size such as 512K, 10G or 1.5T" "[0-9]+(\\.[0-9]+)?([KMGTPkmgtp]([iI]?[bB])?|[bB])?"));
+        type = types.nullOr (types.either types.ints.unsigned (text "auto, unlimited, or a size such as 512K, 10G or 1.5T" "auto|unlimited|[0-9]+(\\.[0-9]+)?([KMGTPkmgtp]([iI]?[bB])?|[bB])?"));
         default = null;
-        defaultText = literalMD "unlimited";
-        description = "Size limit of all NAR files, running downloads included.\n\nEviction removes the least recently used files first, and never pinned closures.";
+        defaultText = literalMD "`auto`";
+        description = "Size limit of all NAR files: auto, unlimited, or such as 50G.\n\nauto leaves a tenth of the disk free, at most 20 GiB, and has no limit on S3.";
       };
       lru-schedule = mkOption {
         type = types.nullOr (types.nonEmptyStr);

@@ -8,10 +8,11 @@ import { listenAddress } from "../src/config/kinds/listen_address.ts";
 import { expectedInstead, type Kind } from "../src/config/kinds/option.ts";
 import { path, plainName } from "../src/config/kinds/plain.ts";
 import { publicKey } from "../src/config/kinds/public_key.ts";
-import { size } from "../src/config/kinds/size.ts";
+import { size, sizeLimit } from "../src/config/kinds/size.ts";
 import { upstreamUrl } from "../src/config/kinds/upstream_url.ts";
 
 const TIME = String.raw`([0-9]+(\.[0-9]+)?(h|m|s|ms))+|0`;
+const SIZE = String.raw`[0-9]+(\.[0-9]+)?([KMGTPkmgtp]([iI]?[bB])?|[bB])?`;
 const URL = String.raw`[hH][tT][tT][pP][sS]?://[^[:space:]#]+`;
 
 /**
@@ -32,7 +33,8 @@ const PATTERNS: ReadonlyMap<Kind<unknown>, string> = new Map<Kind<unknown>, stri
   [plainName, "[A-Za-z0-9._-]+"],
   [publicKey, "[^:]+:[A-Za-z0-9+/]{43}="],
   [retention, String.raw`([0-9]+(\.[0-9]+)?(d|h|m|s|ms))+|0`],
-  [size, String.raw`[0-9]+(\.[0-9]+)?([KMGTPkmgtp]([iI]?[bB])?|[bB])?`],
+  [size, SIZE],
+  [sizeLimit, `auto|unlimited|${SIZE}`],
   [upstreamUrl, URL],
 ]);
 

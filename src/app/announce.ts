@@ -1,6 +1,8 @@
 import denoJson from "../../deno.json" with { type: "json" };
+import { formatBytes } from "../base/format_units.ts";
 import type { Settings } from "../config/options.ts";
 import type { SecretKey } from "../nix/signature.ts";
+import { limitOrigin, type SizeLimit } from "../space/size_limit.ts";
 import type { LineSink, Logger } from "../telemetry/logger.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
 import { showBanner } from "./banner.ts";
@@ -18,14 +20,20 @@ export interface Start {
   readonly probes: Promise<readonly StartProbe[]>;
   /** The address, and the folder of the files. */
   readonly place: { readonly url: string; readonly storage: string };
+  readonly limit: Pick<SizeLimit, "bytes" | "source" | "reserveBytes">;
 }
 
 /** Logs where larder listens, and warns of risky settings. */
-export function announce({ settings, log, secretKey, output, probes, place }: Start): void {
+export function announce(start: Start): void {
+  const { settings, log, secretKey, output, probes, place, limit } = start;
   const { version } = denoJson;
   const bucket = settings["cache.storage-s3-bucket"];
   const shown = bucket === undefined ? place : { ...place, storage: `s3://${bucket}` };
-  log.info("server started", { ...shown, version, deno: Deno.version.deno, pid: Deno.pid });
+  const origin = limitOrigin(limit.source, limit.reserveBytes);
+  const size = limit.bytes === Infinity ? "none" : formatBytes(limit.bytes);
+  const size_limit = `${size} (${origin})`;
+  const { deno } = Deno.version;
+  log.info("server started", { ...shown, size_limit, version, deno, pid: Deno.pid });
   void warnOfOpenKeys(keyFiles(settings, place.storage), log);
   const tokens = tokensOf(settings);
   warnOfShortTokens(tokens, log);
@@ -50,7 +58,11 @@ export function announce({ settings, log, secretKey, output, probes, place }: St
   // Printed last, so that no log line parts the banner from the marks of the upstreams.
   if (settings["log-format"] === "pretty") {
     const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
-    void showBanner(output, probes, { ...shown, publicKeys: keys.map(({ text }) => text) });
+    void showBanner(output, probes, {
+      ...shown,
+      sizeLimit: size_limit,
+      publicKeys: keys.map(({ text }) => text),
+    });
   }
 }
 

@@ -11,6 +11,8 @@ export interface BannerFacts {
   /** Address of the listener: a URL, or `unix:` and a path. */
   readonly url: string;
   readonly storage: string;
+  /** The size limit, and where it comes from. */
+  readonly sizeLimit: string;
   /** The keys that clients need to trust. */
   readonly publicKeys: readonly string[];
 }
@@ -32,14 +34,14 @@ export async function showBanner(
 
 /** The listener's address, and the settings that a client needs for it. */
 export function listening(facts: BannerFacts, { strong, faint }: Paints): string {
-  const { url, storage, publicKeys } = facts;
+  const { url, storage, sizeLimit, publicKeys } = facts;
   const lines = url.startsWith("unix:") ? [] : [
     "",
     faint("  For a client's nix.conf:"),
     ...clientSettings(url, publicKeys).map((line) => `    ${line}`),
   ];
   const head = `${strong(`larder ${denoJson.version}`)} listens at ${strong(visible(url))}`;
-  const data = faint(`  Data in ${visible(storage)}`);
+  const data = faint(`  Data in ${visible(storage)}, size limit ${sizeLimit}`);
   return `${["", head, data, ...lines, ""].join("\n")}\n`;
 }
 

@@ -44,7 +44,7 @@ export function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentS
     metadata,
     decoder,
     allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
-    totalBytesMax: documentBytesMax(space.limitBytes),
+    totalBytesMax: () => documentBytesMax(space.limit.bytes),
     nowMs: parts.nowMs,
     log,
   };

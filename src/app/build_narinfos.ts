@@ -39,7 +39,7 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const narinfoFetches = new NarinfoFetches({
     metadata: noteStorePathNames(metadata, names),
     ...{ pool, signer, nowMs, memory: { negative, demotions }, leases, loops, log },
-    signedPathsMax: signedPathsMax(parts.stores.space.limitBytes),
+    signedPathsMax: () => signedPathsMax(parts.stores.space.limit.bytes),
   });
   const prefetch = fetching.prefetch && new Prefetch({
     narinfos: { narinfoFetches, metadata, negative, pool },

@@ -37,10 +37,11 @@ export function buildSpace(
     ...{ metadata, nars, leases, nowMs, log, observe },
   });
   const { budget } = space;
-  const limit = budget.limitBytes === Infinity ? 0 : budget.limitBytes;
   metrics.gauge("cache_size_bytes", {}, () => budget.usedBytes);
   metrics.gauge("database_bytes", {}, () => budget.seen.database.bytes);
-  metrics.gauge("cache_max_size_bytes", {}, () => limit);
+  metrics.gauge("cache_max_size_bytes", {}, () => {
+    return budget.limitBytes === Infinity ? 0 : budget.limitBytes;
+  });
   metrics.gauge("pinned_bytes", {}, () => budget.pinnedBytes);
   return space;
 }

@@ -74,11 +74,11 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   const signedPaths = new SignedPaths({
     metadata,
     upstreams: comparedUpstreams(neighbours),
-    countMax: signedPathsMax(parts.stores.space.limitBytes),
+    countMax: () => signedPathsMax(parts.stores.space.limit.bytes),
   });
   const settings = { negative, trust, signedPaths, changed, nowMs, log };
   const narinfoUploads = new NarinfoUploads({ rows, entries, ...settings });
-  const totalBytesMax = documentBytesMax(parts.stores.space.limitBytes);
+  const totalBytesMax = () => documentBytesMax(parts.stores.space.limit.bytes);
   const documentUploads = new DocumentUploads({
     ...{ metadata, allowance, decoder: verifier, totalBytesMax, nowMs },
     negative: absentDocuments,

@@ -8,6 +8,7 @@ import type { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FreeSpaceDeps, sampleFreeSpace } from "./free_space.ts";
 import type { App } from "./build_app.ts";
+import { LOOK_AT_DISK_EVERY_MS } from "./size_limit_of.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import type { Stores } from "./stores.ts";
 
@@ -30,7 +31,7 @@ export interface ChoresDeps {
   };
   readonly app:
     & Pick<App, "reads" | "touches" | "disk" | "expireUploads" | "resume" | "reportToMembers">
-    & { readonly space: Pick<App["space"], "beat" | "refresh" | "tidy" | "budget"> };
+    & { readonly space: Pick<App["space"], "beat" | "refresh" | "lookAtDisk" | "tidy" | "budget"> };
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
   /** How long unused metadata stays; 0 is for ever. */
@@ -76,6 +77,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
     clock.every(BEAT_EVERY_MS, beat),
     clock.every(SETTLE_EVERY_MS, settle),
     clock.every(REFRESH_EVERY_MS, refresh),
+    clock.every(LOOK_AT_DISK_EVERY_MS, () => space.lookAtDisk()),
   ];
   const job = schedule && startSchedule(schedule, () => {
     log.info("scheduled eviction started", { schedule: scheduleKind.print(schedule.schedule) });

@@ -17,8 +17,9 @@ import { assembleSpace } from "../space/assemble_space.ts";
 import { BEAT_EVERY_MS } from "../space/recover.ts";
 import type { Space } from "../space/space.ts";
 import { SILENT } from "../telemetry/logger.ts";
-import { prepareFolders, storePlaces } from "./folders.ts";
+import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
 import { presentKey } from "./own_key.ts";
+import { LOOK_AT_DISK_EVERY_MS, sizeLimitOf } from "./size_limit_of.ts";
 import { openStores, type Stores } from "./stores.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
 
@@ -41,12 +42,13 @@ export async function importInto(
   // Without a key the server makes one, and signs the narinfos that it serves.
   const secretKey = await presentKey(settings, folders.storage, stores.keys);
   const reads = new ActiveReads();
-  await using space = await openSpace(settings, stores, reads);
+  await using space = await openSpace({ settings, folders, stores, reads });
   using _beats = repeated(BEAT_EVERY_MS, async () => {
     await space.beat();
     // Reads the writes of other members.
     await space.refresh();
   });
+  using _looks = repeated(LOOK_AT_DISK_EVERY_MS, () => space.lookAtDisk());
   const threads = settings["cache.verify-threads"];
   using verifier = new WorkerVerifier(WORKER_THREADS, threads);
   const importer = new Importer(
@@ -62,13 +64,14 @@ export async function importInto(
   return await importer.run(source);
 }
 
-async function openSpace(
-  settings: Settings,
-  stores: Stores,
-  reads: ActiveReads,
-): Promise<Space> {
+async function openSpace({ settings, folders, stores, reads }: {
+  readonly settings: Settings;
+  readonly folders: Folders;
+  readonly stores: Stores;
+  readonly reads: ActiveReads;
+}): Promise<Space> {
   const { metadata, nars, member, graceMs, nowMs } = stores;
-  const place = { limitBytes: settings["cache.max-size"] ?? Infinity, owner: member, graceMs };
+  const place = { limit: sizeLimitOf(settings, folders), owner: member, graceMs };
   const users = { reads, flushTouches: () => Promise.resolve() };
   const parts = { metadata, nars, nowMs, log: SILENT, observe: () => undefined };
   const space = assembleSpace(place, users, parts);
@@ -92,7 +95,7 @@ function partsOf(
   const touches = { narinfo: ignored, nar: ignored, document: ignored };
   // Its caller says of each entry whether a trusted key has signed it.
   const trust = { refusal: () => undefined, isSigned: () => false };
-  const countMax = signedPathsMax(space.budget.limitBytes);
+  const countMax = () => signedPathsMax(space.budget.limitBytes);
   const narinfos = new NarinfoUploads({
     rows: { metadata, signer: createSigner(secretKey) },
     entries: { kept: presentIn(nars), reads, touches },

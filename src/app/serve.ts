@@ -25,7 +25,7 @@ import { atFirstAnswer } from "./at_first_answer.ts";
 import { announce } from "./announce.ts";
 import { type App, buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
-import { prepareFolders, storePlaces } from "./folders.ts";
+import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
 import { logFormat } from "./log_format.ts";
 import { listen, type ListenParts } from "./listen.ts";
@@ -34,6 +34,7 @@ import { reportUsage } from "./usage_report.ts";
 import { serviceManager } from "./service_manager.ts";
 import { openSigningKey, planSigningKey } from "./own_key.ts";
 import { ownNamesOf } from "./own_names.ts";
+import { sizeLimitOf } from "./size_limit_of.ts";
 import { tokensOf } from "./tokens.ts";
 import { startTelemetry } from "./start_telemetry.ts";
 import { openLeases } from "./open_leases.ts";
@@ -75,7 +76,7 @@ export async function serve(settings: Settings): Promise<number> {
         generation: () => metadata.generation,
         ...{ spool, leases },
         handOver: handOverOf(settings, stores),
-        space: { ...spaceParts(settings, stores), url: () => leases?.ownUrl() },
+        space: { ...spaceParts(settings, folders, stores), url: () => leases?.ownUrl() },
       },
       upstream,
       identity: await identityParts(settings, secretKey),
@@ -104,6 +105,7 @@ export async function serve(settings: Settings): Promise<number> {
     announce({
       ...{ settings, log, secretKey, output: queue, probes: app.probeUpstreams() },
       place: { url: listener.url, storage: folders.storage },
+      limit: app.space.budget.limit,
     });
     await using _chores = startChores({
       stores,
@@ -134,8 +136,12 @@ async function begin(app: App, spool: Pick<LocalSpool, "takeReceived">): Promise
 
 const variable = (name: string) => Deno.env.get(name) || undefined;
 
-function spaceParts(settings: Settings, { member: owner, graceMs }: Stores): SpaceParts {
-  return { limitBytes: settings["cache.max-size"] ?? Infinity, owner, graceMs };
+function spaceParts(
+  settings: Settings,
+  folders: Folders,
+  { member: owner, graceMs }: Stores,
+): SpaceParts {
+  return { limit: sizeLimitOf(settings, folders), owner, graceMs };
 }
 
 function memberParts(settings: Settings, { board }: Stores): MemberParts {

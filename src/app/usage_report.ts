@@ -19,7 +19,7 @@ export interface UsageReport {
   readonly storage: "local" | "s3";
   /** The number alone. */
   readonly upstreams: number;
-  /** Exponent of the power of two below the size limit in bytes; `null`: no limit. */
+  /** Exponent of the power of two below the size limit in bytes; `null`: none is set. */
   readonly size_limit_log2: number | null;
   readonly prometheus: boolean;
   readonly otel: boolean;
@@ -37,7 +37,7 @@ export function usageReport(settings: Settings): UsageReport {
     database: settings["cache.database-url"].kind,
     storage: settings["cache.storage-s3-bucket"] === undefined ? "local" : "s3",
     upstreams: settings["cache.upstream-url"].length,
-    size_limit_log2: limit === undefined ? null : Math.floor(Math.log2(limit)),
+    size_limit_log2: typeof limit === "number" ? Math.floor(Math.log2(limit)) : null,
     prometheus: settings["prometheus.enabled"],
     otel: settings["otel.enabled"],
   };

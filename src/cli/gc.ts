@@ -4,6 +4,7 @@ import { boolean } from "../config/kinds/plain.ts";
 import { size } from "../config/kinds/size.ts";
 import type { Kind } from "../config/kinds/option.ts";
 import { clock } from "../runtime/current.ts";
+import { limitOrigin } from "../space/size_limit.ts";
 import type { GcDone, GcEvent, GcProgress } from "../space/gc_event.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
@@ -30,7 +31,7 @@ const FLAGS = {
 export const GC: Command = {
   name: "gc",
   summary: "Evict the least recently used paths now",
-  about: `Without --target it evicts as far as the server does by itself, below --cache-max-size.
+  about: `Without --target it evicts as far as the server does by itself, below its size limit.
 It never evicts protected paths, or files that are being read or written. It ends with status 1 if
 that keeps it from its target. If you interrupt the command, the run stops where it is.
 `,
@@ -90,7 +91,7 @@ async function start(
     if (error.status !== 400 || target !== undefined) throw error;
     throw new ServerRefusal(
       400,
-      "the server has no --cache-max-size: give --target SIZE",
+      "the server has no size limit: give --target SIZE",
     );
   }
 }
@@ -199,7 +200,10 @@ function reportOf(done: GcDone, target?: number): string {
     `${formatBytes(done.freedBytes)}: ${counted(done.evictedEntries, "path")},`,
     `${counted(done.evictedFiles, "NAR file")}.`,
   ].join(" ");
-  const limit = done.limitBytes === null ? "no limit" : `limit ${formatBytes(done.limitBytes)}`;
+  const limit = [
+    done.limitBytes === null ? "no limit" : `limit ${formatBytes(done.limitBytes)}`,
+    `by ${limitOrigin(done.limitSource)}`,
+  ].join(" ");
   const used = [
     `${done.dryRun ? "Used then" : "Used now"}: ${formatBytes(done.usedBytes)}`,
     `(target ${formatBytes(done.targetBytes)}, ${limit}).`,
@@ -223,5 +227,8 @@ function adviceFor(done: GcDone, target: number | undefined): string {
   }
   const unpin = "Pins hold more than that: unpin something (larder pins)";
   const hasOnlyLimit = target === undefined && done.limitBytes !== null;
-  return hasOnlyLimit ? `${unpin}, or give the server more room (--cache-max-size).` : `${unpin}.`;
+  if (!hasOnlyLimit) return `${unpin}.`;
+  return done.limitSource === "disk"
+    ? `${unpin}, or make room on the server's disk.`
+    : `${unpin}, or give the server more room (--cache-max-size).`;
 }

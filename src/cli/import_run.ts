@@ -96,7 +96,9 @@ export async function runImport(
   const withoutRoom = last?.withoutRoom ?? 0;
   if (withoutRoom > 0) {
     const paths = counted(withoutRoom, "path");
-    process.writeError(`larder: no room for ${paths}: raise --cache-max-size and run it again\n`);
+    const isSet = typeof settings["cache.max-size"] === "number";
+    const remedy = isSet ? "raise --cache-max-size" : "make room on the disk";
+    process.writeError(`larder: no room for ${paths}: ${remedy} and run it again\n`);
   }
   if (signal.aborted) process.writeError("larder: stopped; run it again to go on\n");
   return status !== EXIT.ok || withoutRoom > 0 || signal.aborted ? EXIT.failed : EXIT.ok;

@@ -92,7 +92,7 @@ async function readTargets(
 /** Verifying the last NAR files takes seconds per gigabyte. */
 const KEPT_WITHIN_MS = 30_000;
 
-const NOT_KEPT = "pinned, but not whole in the cache: is its --cache-max-size too small?";
+const NOT_KEPT = "pinned, but not whole in the cache: is its size limit too small?";
 const NOT_FETCHED = "not fetched:";
 
 /** Lists the failed paths. A 404 may hide an untrusted upstream. */

@@ -96,7 +96,7 @@ export const RULES: readonly Rule<Settings>[] = [
     about: ["cache.max-size"],
     problem(settings) {
       if (settings["cache.max-size"] !== 0) return undefined;
-      return "got 0, expected a size above it; leave it out for no limit";
+      return "got 0, expected a size above it, or unlimited";
     },
   },
 ];
@@ -161,8 +161,10 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
       return hasFiles ? undefined : "has no effect with cache.storage-s3-bucket";
     },
   },
-  idle("cache.lru-schedule", "without cache.max-size", (settings) => {
-    return settings["cache.max-size"] === undefined;
+  idle("cache.lru-schedule", "without a limit in cache.max-size", (settings) => {
+    const order = settings["cache.max-size"];
+    const hasBucket = settings["cache.storage-s3-bucket"] !== undefined;
+    return order === "unlimited" || (order === "auto" && hasBucket);
   }),
   idle("cache.lru-schedule-timezone", "without hours in cache.lru-schedule", (settings) => {
     return settings["cache.lru-schedule"]?.kind !== "cron";

@@ -30,9 +30,11 @@ export class Accounts {
   #again = false;
   #stopped = false;
   readonly #outage;
+  readonly #diskOutage;
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps;
+    this.#diskOutage = new OutageLog(deps.log, OUTAGES.diskRoom);
     this.#grant = new Grant(deps);
     this.#outage = new OutageLog(deps.log, OUTAGES.pins);
   }
@@ -55,6 +57,25 @@ export class Accounts {
       database,
     });
     return stock;
+  }
+
+  /** Lets a limit that comes from the disk follow it. Never throws. */
+  async lookAtDisk(): Promise<void> {
+    const { budget, log } = this.#deps;
+    try {
+      await this.observe();
+      await budget.limit.look(budget.usedBytes);
+      this.#diskOutage.worked();
+    } catch (error) {
+      this.#diskOutage.failed("room of the disk is unknown", { error: messageOf(error) });
+      return;
+    }
+    if (budget.freeBytes >= 0) return;
+    log.info("size limit below the used bytes: others fill the disk", {
+      limit_bytes: budget.limitBytes,
+      used_bytes: budget.usedBytes,
+      disk_reserve_bytes: budget.limit.reserveBytes ?? 0,
+    });
   }
 
   /** Reserves without eviction. Where the ledger refuses, the budget then shows why. */

@@ -5,6 +5,7 @@ import type { ActiveReads } from "./active_reads.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
 import { Evictor, type EvictorDeps } from "./evictor.ts";
 import { LeasedEvictor } from "./leased_evictor.ts";
+import type { SizeLimit } from "./size_limit.ts";
 import { Space } from "./space.ts";
 import { SpaceBudget } from "./space_budget.ts";
 import { SpareRoom } from "./spare_room.ts";
@@ -12,8 +13,7 @@ import { Sweeper, type SweeperDeps } from "./sweeper.ts";
 
 /** The size limit, and the member that keeps it. */
 export interface SpaceParts {
-  /** `Infinity` for none. */
-  readonly limitBytes: number;
+  readonly limit: SizeLimit;
   /** This member. */
   readonly owner: MemberId;
   /** Where the other members reach it; default: nowhere. */
@@ -47,11 +47,11 @@ const GRACE_ROUNDS_MAX = 16;
 
 /** Wires the parts of the space to each other. */
 export function assembleSpace(
-  { limitBytes, owner, url, graceMs = 0 }: SpaceParts,
+  { limit, owner, url, graceMs = 0 }: SpaceParts,
   { reads, flushTouches }: SpaceUsers,
   { metadata, nars, leases = NO_OTHER_MEMBERS, nowMs, log, observe }: SpaceSurroundings,
 ): Space {
-  const accounts = new Accounts({ metadata, owner, url, budget: new SpaceBudget(limitBytes), log });
+  const accounts = new Accounts({ metadata, owner, url, budget: new SpaceBudget(limit), log });
   const sweeper = new Sweeper({ metadata, nars, owner, graceMs, log });
   const parts = { metadata, sweeper, accounts, reads, flushTouches, owner, nowMs };
   const alone = new Evictor(parts, graceMs > 0 ? GRACE_ROUNDS_MAX : 1);

@@ -11,6 +11,7 @@ import { dryRun } from "./dry_run.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
 import type { RunEnd } from "./failed_runs.ts";
 import type { GcDone } from "./gc_event.ts";
+import { limitOrigin, moreRoomHint } from "./size_limit.ts";
 import type { SeenBytes } from "./space_budget.ts";
 
 export interface EvictionRunsDeps {
@@ -90,7 +91,7 @@ export class EvictionRuns {
 
   async #done(figures: RunFigures, targetBytes: number, dry: boolean): Promise<GcDone> {
     const { budget } = this.#deps.accounts;
-    const { limitBytes, reservedBytes, pinnedBytes } = budget;
+    const { limit, limitBytes, reservedBytes, pinnedBytes } = budget;
     const usedBytes = budget.usedBytes - (dry ? figures.freedBytes : 0);
     const busyBytes = await this.#busyBytes();
     return {
@@ -98,6 +99,7 @@ export class EvictionRuns {
       dryRun: dry,
       targetBytes,
       limitBytes: limitBytes === Infinity ? null : limitBytes,
+      limitSource: limit.source,
       ...figures,
       usedBytes,
       reservedBytes,
@@ -145,9 +147,11 @@ export class EvictionRuns {
     this.#outage.failed("eviction did not reach its target", {
       ...facts,
       limit_bytes: done.limitBytes ?? "none",
+      limit_from: limitOrigin(done.limitSource, this.#deps.accounts.budget.limit.reserveBytes),
       pinned_bytes: done.pinnedBytes,
       reserved_bytes: done.reservedBytes,
       busy_bytes: done.busyBytes,
+      hint: moreRoomHint(done.limitSource),
     }, `${done.usedBytes} ${done.pinnedBytes}`);
   }
 }

@@ -1,3 +1,5 @@
+import type { LimitSource } from "./size_limit.ts";
+
 /** The progress of a run that an operator requested. Sizes are in bytes. */
 export interface GcProgress {
   readonly event: "progress";
@@ -14,6 +16,7 @@ export interface GcDone {
   readonly targetBytes: number;
   /** `null` without a size limit. */
   readonly limitBytes: number | null;
+  readonly limitSource: LimitSource;
   readonly freedBytes: number;
   readonly evictedEntries: number;
   /** NAR files; fewer than entries where entries share a file. */

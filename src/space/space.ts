@@ -63,8 +63,16 @@ export class Space implements AsyncDisposable {
 
   /** Joins the members, and reads the accounts; call it before the first reservation. */
   async open(): Promise<void> {
+    if (this.budget.limit.isOfDisk) await this.#accounts.lookAtDisk();
     await this.beat();
     await this.#accounts.observe();
+  }
+
+  /** Lets a limit that comes from the disk follow it: evicts where others fill it. Never throws. */
+  async lookAtDisk(): Promise<void> {
+    if (!this.budget.limit.isOfDisk) return;
+    await this.#accounts.lookAtDisk();
+    if (this.budget.freeBytes < 0) this.tidy();
   }
 
   /** Writes this member's heartbeat, and gives back unused bytes. Never throws. */

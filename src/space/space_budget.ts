@@ -1,4 +1,5 @@
 import { DATABASE_SHARE, type DatabaseSize } from "../metadata/database_size.ts";
+import type { SizeLimit } from "./size_limit.ts";
 
 /** Bytes reserved for one download. Leaving the scope gives them back. */
 export interface Reservation extends Disposable {
@@ -30,19 +31,22 @@ export interface SeenBytes {
  * end a reservation in the same turn, so that its bytes count exactly once.
  */
 export class SpaceBudget {
-  /** `Infinity` without a limit. */
-  readonly limitBytes: number;
+  readonly limit: SizeLimit;
   #seen: SeenBytes = {
     ...{ usedBytes: 0, pendingBytes: 0, pinnedBytes: 0, othersBytes: 0 },
     database: { bytes: 0, countedBytes: 0 },
   };
   #ownReservedBytes = 0;
-  #grantedBytes: number;
+  #grantedBytes = 0;
   #keptBytes = 0;
 
-  constructor(limitBytes: number) {
-    this.limitBytes = limitBytes;
-    this.#grantedBytes = limitBytes === Infinity ? Infinity : 0;
+  constructor(limit: SizeLimit) {
+    this.limit = limit;
+  }
+
+  /** `Infinity` without a limit. */
+  get limitBytes(): number {
+    return this.limit.bytes;
   }
 
   /** Bytes as last observed. */
@@ -76,7 +80,7 @@ export class SpaceBudget {
 
   /** Bytes that the ledger has reserved for this member, as far as known. */
   get grantedBytes(): number {
-    return this.#grantedBytes;
+    return this.limitBytes === Infinity ? Infinity : this.#grantedBytes;
   }
 
   /** The sum of all reservations whose file was kept. */
@@ -100,8 +104,9 @@ export class SpaceBudget {
   /** `undefined` where `bytes` are not granted. */
   take(bytes: number): Reservation | undefined {
     let held = 0;
+    const isLimited = this.limitBytes !== Infinity;
     const grow = (more: number): boolean => {
-      if (this.#ownReservedBytes + more > this.#grantedBytes) return false;
+      if (this.#ownReservedBytes + more > this.grantedBytes) return false;
       held += more;
       this.#ownReservedBytes += more;
       return true;
@@ -115,10 +120,9 @@ export class SpaceBudget {
     const kept = () => {
       const bytes = end();
       this.#keptBytes += bytes;
-      this.#grantedBytes -= bytes;
+      if (isLimited) this.#grantedBytes -= bytes;
     };
     if (!grow(bytes)) return undefined;
-    const isLimited = this.limitBytes !== Infinity;
     return {
       get bytes() {
         return held;

@@ -130,6 +130,14 @@ export const OUTAGES = {
     kind: NOT_KEPT,
     needsDatabase: true,
   }),
+  diskRoom: outage({
+    level: "warn",
+    begins: {
+      "room of the disk is unknown":
+        "set --cache-max-size, or let larder read the room of its file system",
+    },
+    over: "room of the disk is known again",
+  }),
   narStore: outage({
     level: "error",
     begins: {

@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../src/space/size_limit.ts";
 import { type NarPlace, openNars } from "../../src/app/back_ends/nar_back_end.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
@@ -59,7 +60,7 @@ async function sharedStorage(
     async member(upstream) {
       const database = resources.use(await open(path));
       const metadata = new HotMetadataStore(database, SILENT);
-      const space = { limitBytes: Infinity, owner: crypto.randomUUID(), graceMs };
+      const space = { limit: SizeLimit.of(Infinity), owner: crypto.randomUUID(), graceMs };
       const cache = await TestCache.open({ upstreams: [upstream], metadata, nars, space });
       return { cache, metadata, [Symbol.asyncDispose]: () => cache[Symbol.asyncDispose]() };
     },

@@ -103,7 +103,11 @@ Deno.test("doctor: a stopped larder is checked, and its storage stays as it is",
   const { flags } = await stoppedLarder(storage.path, upstream, [object]);
   const before = stateOf(storage.path);
 
-  const ran = await doctor({ ...flags, "server-addr": `127.0.0.1:${freePort()}` });
+  const ran = await doctor({
+    ...flags,
+    "cache-max-size": "unlimited",
+    "server-addr": `127.0.0.1:${freePort()}`,
+  });
 
   assert.deepEqual(ran.marks("failed"), [], ran.out);
   assert.deepEqual(ran.marks("warning"), ["server", "size limit"]);

@@ -130,7 +130,8 @@ for (const [name, { larder, has, lacks = [], check }] of Object.entries(CONFIGUR
 /** Settings of `services.larder` that are refused, with words of the sentence. */
 const REFUSED: Readonly<Record<string, RegExp>> = {
   'settings.cache.max-size = "10 apples"': /cache\.max-size.*a size such as 512K, 10G or 1\.5T/,
-  'settings.cache.max-size = "0"': /cache\.max-size is 0; leave it out for no limit/,
+  'settings.cache.max-size = "0"':
+    /cache\.max-size is 0; expected a size above it, or \"unlimited\"/,
   'settings.log-level = "loud"': /log-level.*one of "debug", "info", "warn", "error"/,
   "settings.cache.priority = 0": /cache\.priority.*between 1 and/,
   'settings.cache.upstream-public-key = [ "key" ]': /upstream-public-key.*NAME:KEY/s,

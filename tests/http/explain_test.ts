@@ -269,7 +269,10 @@ Deno.test("explain: a NAR that does not fit has its size, the limit and the pins
     reasons,
     /could not store its NAR file at .*: there was no room for .*B\./,
   );
-  assert.match(reasons, /The limit is 100 B, and pins keep 0 B\. .* passes through to each client/);
+  assert.match(
+    reasons,
+    /The limit is 100 B \(--cache-max-size\), and pins keep 0 B\. .* passes through to each client/,
+  );
 });
 
 Deno.test("explain: why a NAR was not stored outlives its narinfo's eviction", async () => {

@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../src/space/size_limit.ts";
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -32,7 +33,7 @@ class Place implements AsyncDisposable {
   }
 
   async open(member: string, options: TestCacheOptions): Promise<TestCache> {
-    const space = { limitBytes: Infinity, owner: member, graceMs: 0 };
+    const space = { limit: SizeLimit.of(Infinity), owner: member, graceMs: 0 };
     this.#cache = await TestCache.open({ trustedKeys: [], space, ...options });
     return this.#cache;
   }
@@ -115,7 +116,7 @@ Deno.test("loops: requests to upstreams name the larders on their way, and no ho
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({
     upstreams: [upstream],
-    space: { limitBytes: Infinity, owner: "secret-host.77.ab-cd", graceMs: 0 },
+    space: { limit: SizeLimit.of(Infinity), owner: "secret-host.77.ab-cd", graceMs: 0 },
   });
   const via = "1.0 proxy.example, 1.1 larder-laptop, HTTP/1.1 larder-office (larder)";
   const narPath = await cache.narPath(object.storePathHash);

@@ -88,6 +88,8 @@ Deno.test("stats: hits, misses and saved bytes are those of the responses", asyn
     reserved_bytes: 0,
     pinned_bytes: 0,
     limit_bytes: 9_000_000,
+    limit_source: "set",
+    disk_reserve_bytes: null,
     disk_free_bytes: null,
     evicted_bytes: 0,
     evicted_entries: 0,

@@ -63,7 +63,8 @@ Deno.test("upload limits: a NAR larger than the limit is 413 before it is sent",
   await connection.send(headOf(narPath, file.bytes.length));
   const { status, reader } = await connection.answer();
   const line = new TextDecoder().decode(await reader.read(1_000));
-  assert.deepEqual([status, line], [413, "expected at most 10000 bytes, the size limit\n"]);
+  const expected = "expected at most 10000 bytes, the size limit (--cache-max-size)\n";
+  assert.deepEqual([status, line], [413, expected]);
   await nothingLeft(cache);
 });
 

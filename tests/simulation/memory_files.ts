@@ -89,7 +89,7 @@ export class MemoryFiles implements Files {
   }
 
   statSync(path: string): FileFacts {
-    return factsOf(this.#inode(path));
+    return factsOf(this.#folders.has(path) ? new Inode(0) : this.#inode(path));
   }
 
   async stat(path: string): Promise<FileFacts> {
@@ -335,7 +335,7 @@ class MemoryFile implements OpenFile {
 
 function factsOf({ ino, size, links, changedAtMs }: Inode): FileFacts {
   const changed = new Date(changedAtMs);
-  const facts = { ino, size, nlink: links, mtime: changed, ctime: changed, isFile: true };
+  const facts = { dev: 1, ino, size, nlink: links, mtime: changed, ctime: changed, isFile: true };
   return facts as unknown as FileFacts;
 }
 

@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../src/space/size_limit.ts";
 import type { AppParts } from "../../src/app/app_parts.ts";
 import { OwnNames } from "../../src/http/access/own_names.ts";
 import { memberRows } from "../../src/app/open_leases.ts";
@@ -222,7 +223,11 @@ export class WorldMember implements PlayedHost {
     const parts: AppParts = {
       stores: {
         ...{ metadata, nars, spool, leases },
-        space: { limitBytes, owner: this.id, url: () => `http://${this.name}` },
+        space: {
+          limit: SizeLimit.of(limitBytes),
+          owner: this.id,
+          url: () => `http://${this.name}`,
+        },
       },
       upstream: { settings, caCertificates: [], trustedKeys, requireSignature: true },
       identity: {

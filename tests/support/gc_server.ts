@@ -14,6 +14,7 @@ export const GC_DONE: GcDone = {
   dryRun: false,
   targetBytes: 8 * 2 ** 30,
   limitBytes: 10 * 2 ** 30,
+  limitSource: "set",
   freedBytes: 1.5 * 2 ** 30,
   evictedEntries: 120,
   evictedFiles: 118,

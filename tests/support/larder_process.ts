@@ -92,6 +92,8 @@ export class LarderProcess implements AsyncDisposable {
     this.storage = this.#ownFolder?.path ?? String(given);
     const words = wordsOf({
       "server-addr": "127.0.0.1:0",
+      // A test must not depend on the room of this machine's disk.
+      "cache-max-size": "unlimited",
       ...sharedFlags(this.storage, flags),
       ...flags,
       "cache-storage-local": this.storage,

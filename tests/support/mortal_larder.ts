@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../src/space/size_limit.ts";
 import { Demotions } from "../../src/cache/sources/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
 import { PassThroughTransfers } from "../../src/cache/pass_through/pass_through_transfers.ts";
@@ -196,7 +197,7 @@ export class RunningLarder {
     const touches = this.touches = new Touches({ metadata, nowMs, log });
     let looks = 0;
     const users = { reads, flushTouches: () => touches.flush() };
-    this.space = assembleSpace({ limitBytes, owner }, users, {
+    this.space = assembleSpace({ limit: SizeLimit.of(limitBytes), owner }, users, {
       metadata,
       nars,
       // Nothing waits for the dead: each look at the clock is past every limit before it.
@@ -229,7 +230,7 @@ export class RunningLarder {
         loops: { isPassedOn: false },
         pool,
         nowMs,
-        signedPathsMax: Infinity,
+        signedPathsMax: () => Infinity,
       }),
       touches,
       prefetch: NO_PREFETCH,

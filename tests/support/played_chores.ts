@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../src/space/size_limit.ts";
 import { type ChoresDeps, startChores } from "../../src/app/chores.ts";
 import { SpaceBudget } from "../../src/space/space_budget.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
@@ -32,8 +33,16 @@ export class PlayedChores implements AsyncDisposable {
   readonly #chores: AsyncDisposable;
   #nowMs = 0;
 
-  private constructor(deps: ChoresDeps, elapse: PlayedMember["elapse"]) {
+  /** Looks at the disk so far. */
+  readonly counted: { readonly looks: number };
+
+  private constructor(
+    deps: ChoresDeps,
+    elapse: PlayedMember["elapse"],
+    counted: { readonly looks: number },
+  ) {
     this.#elapse = elapse;
+    this.counted = counted;
     using _clock = playRuntime({ clock: new IntervalClock(this.#intervals) });
     this.#chores = startChores(deps);
   }
@@ -43,31 +52,41 @@ export class PlayedChores implements AsyncDisposable {
     const log = createLogger("debug", { write: () => resolve() });
     const nars = new MemoryNarStore();
     const beat = () => metadata.beat(id, { reservedBytes: 0, limitBytes });
-    const chores = new PlayedChores({
-      stores: {
-        settle: () => recover({ metadata, nars, spool: NO_SPOOL, member: id, log }),
-        changes: { subscribe: () => ({ [Symbol.asyncDispose]: nothing }) },
-        ...{ metadata, nowMs: () => 0 },
-        spool: { restore() {}, takeReceived: () => [] },
-      },
-      app: {
-        space: {
-          ...{ beat: async () => void await beat(), refresh: nothing, tidy() {} },
-          budget: new SpaceBudget(limitBytes),
+    const counted = { looks: 0 };
+    const chores = new PlayedChores(
+      {
+        stores: {
+          settle: () => recover({ metadata, nars, spool: NO_SPOOL, member: id, log }),
+          changes: { subscribe: () => ({ [Symbol.asyncDispose]: nothing }) },
+          ...{ metadata, nowMs: () => 0 },
+          spool: { restore() {}, takeReceived: () => [] },
         },
-        ...{ reads: { names: () => new Set() }, touches: { flush: nothing } },
-        disk: {
-          get freeBytes() {
-            return undefined;
+        app: {
+          space: {
+            ...{
+              beat: async () => void await beat(),
+              refresh: nothing,
+              lookAtDisk: async () => void (counted.looks++),
+              tidy() {},
+            },
+            budget: new SpaceBudget(SizeLimit.of(limitBytes)),
           },
-          set freeBytes(_) {
-            resolve();
+          ...{ reads: { names: () => new Set() }, touches: { flush: nothing } },
+          disk: {
+            get freeBytes() {
+              return undefined;
+            },
+            set freeBytes(_) {
+              resolve();
+            },
           },
+          ...{ expireUploads: nothing, resume: nothing, reportToMembers: nothing },
         },
-        ...{ expireUploads: nothing, resume: nothing, reportToMembers: nothing },
+        ...{ schedule: undefined, retentionMs: 0, storage: ".", metrics: new Metrics(), log },
       },
-      ...{ schedule: undefined, retentionMs: 0, storage: ".", metrics: new Metrics(), log },
-    }, elapse);
+      elapse,
+      counted,
+    );
     await sampled;
     return chores;
   }

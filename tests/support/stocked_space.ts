@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../src/space/size_limit.ts";
 import type { EvictionRunsDeps } from "../../src/space/eviction_runs.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";
 import { assembleSpace } from "../../src/space/assemble_space.ts";
@@ -23,13 +24,13 @@ export class StockedSpace implements AsyncDisposable {
 
   private constructor(
     metadata: SqliteMetadataStore,
-    limitBytes: number,
+    limit: SizeLimit,
     observe: EvictionRunsDeps["observe"],
     graceMs: number,
   ) {
     this.metadata = metadata;
     const users = { reads: this.reads, flushTouches: () => Promise.resolve() };
-    this.space = assembleSpace({ limitBytes, owner: "test", graceMs }, users, {
+    this.space = assembleSpace({ limit, owner: "test", graceMs }, users, {
       metadata,
       nars: {
         remove: async (at) => {
@@ -44,12 +45,13 @@ export class StockedSpace implements AsyncDisposable {
   }
 
   static async open(
-    limitBytes: number,
+    limit: number | SizeLimit,
     observe: EvictionRunsDeps["observe"] = () => undefined,
     graceMs = 0,
   ): Promise<StockedSpace> {
     const metadata = new SqliteMetadataStore(await openDatabase(":memory:"));
-    return new StockedSpace(metadata, limitBytes, observe, graceMs);
+    const given = typeof limit === "number" ? SizeLimit.of(limit) : limit;
+    return new StockedSpace(metadata, given, observe, graceMs);
   }
 
   /** Stores a path with a NAR file of its own; each call is a later use. */

@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../src/space/size_limit.ts";
 import { SYSTEM_RUNTIME } from "../../src/runtime/runtime.ts";
 import { OwnNames } from "../../src/http/access/own_names.ts";
 import type {
@@ -131,7 +132,7 @@ export class TestCache implements AsyncDisposable {
       negativeTtlMs: 60_000,
       narinfoRefreshMs: 24 * 3_600_000,
       verifyThreads: 1,
-      space: { limitBytes, owner: "test", graceMs },
+      space: { limit: SizeLimit.of(limitBytes), owner: "test", graceMs },
       // Tests count requests to an upstream; those of prefetch turn it on.
       prefetch: undefined,
       allowDelete: false,

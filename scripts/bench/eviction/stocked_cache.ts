@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../../src/space/size_limit.ts";
 import { Touches } from "../../../src/cache/touches.ts";
 import { ActiveReads } from "../../../src/space/active_reads.ts";
 import { assembleSpace } from "../../../src/space/assemble_space.ts";
@@ -69,7 +70,7 @@ export class StockedCache implements AsyncDisposable {
     const nars = new LocalNarStore(foldersOf({ folder }).nars);
     const users = { reads: new ActiveReads(), flushTouches: () => Promise.resolve() };
     const around = { metadata, nars, nowMs, log, observe: () => undefined };
-    this.#space = assembleSpace({ limitBytes: Infinity, owner: "bench" }, users, around);
+    this.#space = assembleSpace({ limit: SizeLimit.of(Infinity), owner: "bench" }, users, around);
   }
 
   static async open(cache: LargeCache): Promise<StockedCache> {

@@ -29,7 +29,7 @@ export interface FetchDocumentDeps {
   readonly allowance: MemoryAllowance;
   readonly decoder: Pick<NarVerifier, "decode">;
   /** The limit for all kept documents together; `Infinity`: none. */
-  readonly totalBytesMax: number;
+  readonly totalBytesMax: () => number;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
@@ -81,7 +81,7 @@ async function take(
   const rule = DOCUMENT_RULES[name.kind];
   using held = new DisposableStack();
   const share = held.use(deps.allowance.share());
-  const keptBytesMax = Math.min(rule.keptBytesMax, deps.totalBytesMax);
+  const keptBytesMax = Math.min(rule.keptBytesMax, deps.totalBytesMax());
   // A document above the limit of all documents is still valid.
   const bytesMax = rule.mayBeLarger ? keptBytesMax : rule.keptBytesMax;
   const collected = await collectDocument(document, { rule, bytesMax, share, nowMs: deps.nowMs });
@@ -220,7 +220,7 @@ async function keep(
     const writing = metadata.apply([
       isSame
         ? { kind: "check-document", path, atMs }
-        : { kind: "put-document", document, pieces, totalBytesMax, atMs },
+        : { kind: "put-document", document, pieces, totalBytesMax: totalBytesMax(), atMs },
     ]);
     // A late result serves the next request; until then the write holds its memory.
     const hold = share.hold();

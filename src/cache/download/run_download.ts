@@ -5,6 +5,7 @@ import {
   type GrowingSpace,
   type SpareSpace,
 } from "../../space/growing_reservation.ts";
+import { limitOrigin, moreRoomHint } from "../../space/size_limit.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { NarFinder, NarRecord, NarRow } from "../../metadata/metadata_store.ts";
@@ -162,19 +163,21 @@ function logNoRoom(
   nar: NarRow,
   { detail, requestId }: { readonly detail: string; readonly requestId: string },
 ): void {
-  const { limitBytes, usedBytes, reservedBytes, pinnedBytes } = space.budget;
+  const { limit, limitBytes, usedBytes, reservedBytes, pinnedBytes } = space.budget;
   const bytes = nar.fileSize ?? nar.narSize;
-  const room = { bytes, limitBytes, pinnedBytes };
+  const room = { bytes, limitBytes, limitSource: limit.source, pinnedBytes };
   attempts.logging.record?.narNotStored(nar.name, { reason: "no_room", ...room });
   outages.noRoom(bytes, {
     nar: nar.name,
     detail,
     ...(nar.fileSize === undefined ? {} : { file_size: nar.fileSize }),
     limit_bytes: limitBytes,
+    limit_from: limitOrigin(limit.source, limit.reserveBytes),
     used_bytes: usedBytes,
     reserved_bytes: reservedBytes,
     pinned_bytes: pinnedBytes,
     request_id: requestId,
+    hint: `${moreRoomHint(limit.source)}: no room came free for it`,
   });
 }
 

@@ -193,6 +193,7 @@ function unstored({ unstored, failures }: RecordedNar) {
     at: instant(atMs),
     bytes: room?.bytes ?? null,
     limit_bytes: room?.limitBytes ?? null,
+    limit_source: room?.limitSource ?? null,
     pinned_bytes: room?.pinnedBytes ?? null,
     answers: failures.map(explainedAnswer),
   };

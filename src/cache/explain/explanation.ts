@@ -1,4 +1,5 @@
 import type { SignatureCheck } from "../../nix/trusted_keys.ts";
+import type { LimitSource } from "../../space/size_limit.ts";
 
 /** Why a request for a store path is a hit or a miss, as `/explain` answers. */
 export interface Explanation {
@@ -64,6 +65,7 @@ export interface ExplainedUnstored {
   /** Bytes of a NAR without room. The limit and the pinned bytes follow. */
   readonly bytes: number | null;
   readonly limit_bytes: number | null;
+  readonly limit_source: LimitSource | null;
   readonly pinned_bytes: number | null;
   /** The last failure of each upstream that had the request. */
   readonly answers: readonly ExplainedAnswer[];

@@ -1,5 +1,6 @@
 import { counted, formatBytes } from "../../base/format_units.ts";
 import type { SignatureCheck } from "../../nix/trusted_keys.ts";
+import { limitOrigin, moreRoomHint } from "../../space/size_limit.ts";
 import type { ExplainedAnswer, ExplainedUnstored, Explanation } from "./explanation.ts";
 
 type ExplainedFacts = Omit<Explanation, "reasons">;
@@ -77,6 +78,7 @@ function unstoredReason(
   const [bytes, limit, pinned] = [sizes.bytes, sizes.limit_bytes, sizes.pinned_bytes].map((size) =>
     formatBytes(size ?? 0)
   );
+  const source = sizes.limit_source ?? "set";
   if (reason === "not_sent") {
     return [`The last NAR request failed at ${timeOfDay(at)}: no upstream sent the whole file.`];
   }
@@ -89,8 +91,8 @@ function unstoredReason(
   }
   return [
     `larder could not store its NAR file at ${timeOfDay(at)}: there was no room for ${bytes}.`,
-    `The limit is ${limit}, and pins keep ${pinned}. A file that does not fit passes through ` +
-    "to each client: raise --cache-max-size, or unpin something.",
+    `The limit is ${limit} (${limitOrigin(source)}), and pins keep ${pinned}. ` +
+    `A file that does not fit passes through to each client: ${moreRoomHint(source)}.`,
   ];
 }
 

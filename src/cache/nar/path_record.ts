@@ -2,6 +2,7 @@ import { lruOf } from "../../base/lru.ts";
 import { ownText } from "../../base/own_text.ts";
 import type { NamedPath } from "../../metadata/name_finder.ts";
 import type { NarName } from "../../nix/nar_name.ts";
+import type { LimitSource } from "../../space/size_limit.ts";
 import type { RivalWait } from "../../upstream/usual_time.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 
@@ -41,6 +42,7 @@ export type UnstoredNar =
     readonly reason: "no_room";
     readonly bytes: number;
     readonly limitBytes: number;
+    readonly limitSource: LimitSource;
     readonly pinnedBytes: number;
   };
 

@@ -37,7 +37,7 @@ export interface FetchNarinfoDeps {
   readonly signer: Signer;
   readonly nowMs: () => number;
   /** The most paths with an upstream's signature whose signed facts larder remembers. */
-  readonly signedPathsMax: number;
+  readonly signedPathsMax: () => number;
 }
 
 /** The upstreams' answer. */
@@ -119,7 +119,7 @@ async function storeFound(
   const { narinfo, trusted, ownSignature: made } = answer.best;
   const ownSignature = trusted ? made ?? signer.sign(narinfo) : undefined;
   const references = [...new Set(narinfo.references.map(hashOfBaseName))];
-  const signedFacts = trusted ? [rememberUpstream(narinfo, signedPathsMax)] : [];
+  const signedFacts = trusted ? [rememberUpstream(narinfo, signedPathsMax())] : [];
   const put = async (nar: NarRow, fileSize = nar.fileSize): Promise<FetchedNarinfo> => {
     const url = narUrlOf(nar.name);
     const file = { hasHash: nar.fileHash !== undefined, fileSize };

@@ -22,7 +22,7 @@ export interface DocumentUploadsDeps {
   readonly allowance: MemoryAllowance;
   readonly decoder: Pick<NarVerifier, "decode">;
   /** The limit for all kept documents together; `Infinity`: none. */
-  readonly totalBytesMax: number;
+  readonly totalBytesMax: () => number;
   readonly nowMs: () => number;
 }
 
@@ -48,7 +48,8 @@ export class DocumentUploads {
   }
 
   async #accept({ name, body, coding, client }: DocumentUpload): Promise<UploadOutcome> {
-    const { metadata, negative, allowance, decoder, totalBytesMax, nowMs } = this.#deps;
+    const { metadata, negative, allowance, decoder, nowMs } = this.#deps;
+    const totalBytesMax = this.#deps.totalBytesMax();
     const { path } = name;
     const rule = DOCUMENT_RULES[name.kind];
     const bytesMax = Math.min(rule.keptBytesMax, totalBytesMax);

@@ -24,7 +24,7 @@ export interface SignedPathsDeps {
   /** `undefined`: there are none. */
   readonly upstreams: ComparedUpstreams | undefined;
   /** The most paths of a kind that larder remembers. */
-  readonly countMax: number;
+  readonly countMax: () => number;
 }
 
 /**
@@ -62,7 +62,7 @@ export class SignedPaths {
     const { storePathHash } = narinfo;
     const digest = fingerprintDigestOf(narinfo);
     const signed = { storePathHash, digest, isUploaded: !isSigned, unlessOther: !isSigned };
-    return { kind: "put-signed", ...signed, countMax: this.#deps.countMax };
+    return { kind: "put-signed", ...signed, countMax: this.#deps.countMax() };
   }
 
   async #upstreamsRow(
@@ -80,14 +80,14 @@ export class SignedPaths {
     }
     // larder has not seen the path, unless the memory of the upstreams' paths was full.
     const { upstream } = await this.#deps.metadata.signedCounts();
-    if (upstream >= this.#deps.countMax) throw unknown("an upstream that is up");
+    if (upstream >= this.#deps.countMax()) throw unknown("an upstream that is up");
     return undefined;
   }
 
   async #requireRoom(): Promise<void> {
     const { uploaded } = await this.#deps.metadata.signedCounts();
-    if (uploaded < this.#deps.countMax) return;
-    const line = `expected at most ${this.#deps.countMax} uploaded paths; remove some by DELETE`;
+    if (uploaded < this.#deps.countMax()) return;
+    const line = `expected at most ${this.#deps.countMax()} uploaded paths; remove some by DELETE`;
     throw new UploadRefused("no-room", line);
   }
 }

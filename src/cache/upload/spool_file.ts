@@ -6,6 +6,7 @@ import type { NarName } from "../../nix/nar_name.ts";
 import { files } from "../../runtime/current.ts";
 import type { OpenFile } from "../../runtime/files.ts";
 import { FIRST_STEP_BYTES, GrowingReservation } from "../../space/growing_reservation.ts";
+import { limitOrigin, type SizeLimit } from "../../space/size_limit.ts";
 import type { Space } from "../../space/space.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
@@ -45,8 +46,9 @@ export class SpoolFile implements Disposable {
 
   /** Throws UploadRefused where its announced size does not fit. */
   static async open({ narName, folder, space, length }: SpoolFileParts): Promise<SpoolFile> {
-    const { limitBytes } = space.budget;
-    if ((length ?? 0) > limitBytes) throw tooLarge(limitBytes);
+    const { limit } = space.budget;
+    const limitBytes = limit.bytes;
+    if ((length ?? 0) > limitBytes) throw tooLarge(limit);
     if (!await space.fits(length ?? 0)) throw noRoom();
     using held = new DisposableStack();
     const sizes = { firstBytes: FIRST_STEP_BYTES, limitBytes: length ?? limitBytes };
@@ -102,14 +104,18 @@ export class SpoolFile implements Disposable {
 
   async #reserve(bytes: number): Promise<void> {
     if (bytes <= this.#reservation.bytes) return;
-    const { limitBytes } = this.#space.budget;
-    if (bytes > limitBytes) throw tooLarge(limitBytes);
+    const { limit } = this.#space.budget;
+    if (bytes > limit.bytes) throw tooLarge(limit);
     if (await this.#reservation.grow(bytes) < bytes) throw noRoom();
   }
 }
 
-function tooLarge(limitBytes: number): UploadRefused {
-  return new UploadRefused("too-large", `expected at most ${limitBytes} bytes, the size limit`);
+function tooLarge({ bytes, source, reserveBytes }: SizeLimit): UploadRefused {
+  const origin = limitOrigin(source, reserveBytes);
+  return new UploadRefused(
+    "too-large",
+    `expected at most ${bytes} bytes, the size limit (${origin})`,
+  );
 }
 
 function noRoom(): UploadRefused {

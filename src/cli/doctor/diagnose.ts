@@ -140,7 +140,7 @@ async function limitFindings(settings: Settings, reads: SharedFacts): Promise<re
   const isLocal = storePlaces(settings).nars.kind === "local";
   const stats = server.kind === "running" ? server.stats : undefined;
   return checkLimit({
-    limitBytes: settings["cache.max-size"],
+    order: settings["cache.max-size"],
     usedBytes: stock === undefined ? stats?.usedBytes : stock.keptBytes + stock.pendingBytes,
     pinnedBytes: stock?.protectedBytes,
     // A bucket has room for all.

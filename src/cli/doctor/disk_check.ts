@@ -1,6 +1,7 @@
-import { size } from "../../config/kinds/size.ts";
+import { size, type SizeLimitOrder } from "../../config/kinds/size.ts";
 import { formatBytes } from "../../base/format_units.ts";
 import type { DiskRoom } from "../../runtime/files.ts";
+import { diskLimitBytes, diskReserveBytes, limitOrigin } from "../../space/size_limit.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 
 /** Below this share of bytes or inodes a disk is nearly full. */
@@ -43,7 +44,7 @@ export function checkDisk(folder: string, room: DiskRoom | undefined): readonly 
 }
 
 export interface LimitFacts {
-  readonly limitBytes: number | undefined;
+  readonly order: SizeLimitOrder;
   /** Bytes of all NAR files; `undefined`: unknown. */
   readonly usedBytes: number | undefined;
   /** The part of them that pins protect; `undefined`: unknown. */
@@ -53,20 +54,26 @@ export interface LimitFacts {
 
 /** Compares the size limit with the disk. */
 export function checkLimit(facts: LimitFacts): readonly Finding[] {
-  const { limitBytes, usedBytes, pinnedBytes = 0, room } = facts;
+  const { order, usedBytes, pinnedBytes = 0, room } = facts;
   const { ok, warning, notChecked } = findingsOn("size limit");
   if (room === undefined || usedBytes === undefined) {
     return [notChecked("the disk or its use is unknown", "see the lines on disk and database")];
   }
   const possibleBytes = usedBytes + room.freeBytes;
   const advised = advisedLimit(possibleBytes * LIMIT_SHARE);
-  if (limitBytes === undefined) {
-    if (room.freeBytes === Infinity) return [ok(`none; ${formatBytes(usedBytes)} used`)];
+  const hasEnd = room.freeBytes < Infinity;
+  if (order === "unlimited" && hasEnd) {
     return [warning(
-      `none, so larder fills the disk: ${formatBytes(room.freeBytes)} are free`,
-      `set --cache-max-size ${advised}`,
+      `unlimited, so larder fills the disk: ${formatBytes(room.freeBytes)} are free`,
+      `set --cache-max-size auto, or ${advised}`,
     )];
   }
+  if (order === "unlimited" || (order === "auto" && !hasEnd)) {
+    const origin = limitOrigin(order === "auto" ? "bucket" : "unlimited");
+    return [ok(`none (${origin}); ${formatBytes(usedBytes)} used`)];
+  }
+  if (order === "auto") return [checkAuto({ usedBytes, pinnedBytes, room })];
+  const limitBytes = order;
   const used = `${formatBytes(usedBytes)} of ${formatBytes(limitBytes)} used`;
   if (limitBytes > possibleBytes) {
     return [warning(
@@ -81,6 +88,31 @@ export function checkLimit(facts: LimitFacts): readonly Finding[] {
     )];
   }
   return [ok(used)];
+}
+
+/** The limit that a disk leaves. */
+function checkAuto({ usedBytes, pinnedBytes, room }: {
+  readonly usedBytes: number;
+  readonly pinnedBytes: number;
+  readonly room: DiskRoom;
+}): Finding {
+  const { ok, warning } = findingsOn("size limit");
+  const limitBytes = diskLimitBytes(room, usedBytes);
+  const origin = limitOrigin("disk", diskReserveBytes(room.totalBytes));
+  const used = `${formatBytes(usedBytes)} of ${formatBytes(limitBytes)} used (${origin})`;
+  if (usedBytes > limitBytes) {
+    return warning(
+      `${used}: others fill the disk, and larder evicts for them`,
+      "make room, or move the storage with --cache-storage-local",
+    );
+  }
+  if (pinnedBytes > limitBytes * LIMIT_SHARE) {
+    return warning(
+      `pins protect ${formatBytes(pinnedBytes)} of ${formatBytes(limitBytes)} (${origin})`,
+      "unpin unneeded closures (larder pins lists all), or make room on the disk",
+    );
+  }
+  return ok(used);
 }
 
 /** A whole number of gibibytes, or the bytes themselves on a small disk. */

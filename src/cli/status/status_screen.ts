@@ -3,6 +3,7 @@ import { counted, formatBytes, formatSpan } from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
 import { formatPercent } from "../../http/page/format.ts";
 import { clock } from "../../runtime/current.ts";
+import { limitOrigin, type LimitSource } from "../../space/size_limit.ts";
 import type { ServerJson } from "../client/server_json.ts";
 import { problemLines, transferLines, upstreamLines } from "./status_lists.ts";
 import { shownVerdict } from "./shown_verdict.ts";
@@ -97,8 +98,12 @@ function spaceLine(stats: ServerJson): string {
     ...of("pinned_bytes") > 0 ? [`, ${formatBytes(of("pinned_bytes"))} pinned`] : [],
     ...of("reserved_bytes") > 0 ? [`, ${formatBytes(of("reserved_bytes"))} reserved`] : [],
   ].join("");
-  if (limit === 0) return `${formatBytes(used)} used, no limit${more}`;
-  return `${barOf(used / limit)} ${formatBytes(used)} of ${formatBytes(limit)}${more}`;
+  const source = stats.at("size", "limit_source").text as LimitSource | undefined;
+  const reserve = stats.at("size", "disk_reserve_bytes").number;
+  // An older server does not say where its limit comes from.
+  const origin = source === undefined ? "" : ` (${limitOrigin(source, reserve)})`;
+  if (limit === 0) return `${formatBytes(used)} used, no limit${origin}${more}`;
+  return `${barOf(used / limit)} ${formatBytes(used)} of ${formatBytes(limit)}${origin}${more}`;
 }
 
 function pinLines(stats: ServerJson): readonly string[] {

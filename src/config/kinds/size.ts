@@ -1,4 +1,4 @@
-import type { Kind } from "./option.ts";
+import { expectationOf, type Kind } from "./option.ts";
 
 // Powers of 1024: the position is the exponent.
 const UNITS = ["", "K", "M", "G", "T", "P"] as const;
@@ -25,4 +25,26 @@ export const size: Kind<number> = {
     const exponent = UNITS.findLastIndex((_, power) => bytes % 1024 ** power === 0);
     return bytes === 0 ? "0" : `${bytes / 1024 ** exponent}${UNITS[exponent]}`;
   },
+};
+
+/** The size limit of the cache. `auto`: a part of the disk stays free. */
+export type SizeLimitOrder = number | "auto" | "unlimited";
+
+const WORDS = ["auto", "unlimited"] as const;
+
+export const sizeLimit: Kind<SizeLimitOrder> = {
+  placeholder: "SIZE",
+  bare: "number",
+
+  parse(given) {
+    const word = WORDS.find((one) => one === given.toLowerCase());
+    if (word !== undefined) return word;
+    try {
+      return size.parse(given);
+    } catch (error) {
+      throw new Error(`auto, unlimited, or ${expectationOf(error)}`, { cause: error });
+    }
+  },
+
+  print: (order) => typeof order === "number" ? size.print(order) : order,
 };

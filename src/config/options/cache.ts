@@ -1,7 +1,7 @@
 import { durationOrOff, retention } from "../kinds/duration.ts";
 import { boolean, integer, path, plainName } from "../kinds/plain.ts";
 import { schedule, timeZone } from "../kinds/schedule.ts";
-import { size } from "../kinds/size.ts";
+import { size, sizeLimit } from "../kinds/size.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
 const PRIORITY_MAX = 2 ** 31 - 1;
@@ -48,11 +48,10 @@ export const CACHE_OPTIONS = {
     details: "In the background, for narinfos whose NAR files are here.",
   },
   "cache.max-size": {
-    kind: size,
-    shown: "unlimited",
-    example: "50G",
-    help: "Size limit of all NAR files, running downloads included",
-    details: "Eviction removes the least recently used files first, and never pinned closures.",
+    kind: sizeLimit,
+    default: "auto",
+    help: "Size limit of all NAR files: auto, unlimited, or such as 50G",
+    details: "auto leaves a tenth of the disk free, at most 20 GiB, and has no limit on S3.",
   },
   "cache.lru-schedule": {
     kind: schedule,

@@ -1,5 +1,6 @@
 import type { SizeStats, Stats } from "../stats/stats.ts";
 import { formatBytes } from "../../base/format_units.ts";
+import { limitOrigin } from "../../space/size_limit.ts";
 import { formatPercent } from "./format.ts";
 import { type Html, markup } from "./markup.ts";
 
@@ -79,8 +80,10 @@ function notes(size: SizeStats): string {
   const { limit_bytes, used_bytes, disk_free_bytes, evicted_bytes, database_bytes } = size;
   const left = limit_bytes === null ? undefined : limit_bytes - used_bytes;
   const isShort = left !== undefined && disk_free_bytes !== null && left > disk_free_bytes;
-  const evicted = `${formatBytes(evicted_bytes)} evicted since the start. The database takes ${
-    formatBytes(database_bytes)
-  }.`;
+  const origin = limitOrigin(size.limit_source, size.disk_reserve_bytes);
+  const evicted = `${limit_bytes === null ? "No limit" : "The limit"} is from ${origin}. ` +
+    `${formatBytes(evicted_bytes)} evicted since the start. The database takes ${
+      formatBytes(database_bytes)
+    }.`;
   return isShort ? `The disk is too small for the limit. ${evicted}` : evicted;
 }

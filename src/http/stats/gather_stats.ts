@@ -167,6 +167,8 @@ function sizeStats({ metrics, storage: { budget, disk } }: StatsSources): SizeSt
     pinned_bytes: budget.pinnedBytes,
     database_bytes: budget.seen.database.bytes,
     limit_bytes: budget.limitBytes === Infinity ? null : budget.limitBytes,
+    limit_source: budget.limit.source,
+    disk_reserve_bytes: budget.limit.reserveBytes ?? null,
     disk_free_bytes: disk.freeBytes ?? null,
     evicted_bytes: metrics.value("evicted_bytes_total", {}),
     evicted_entries: metrics.value("evicted_entries_total", {}),

@@ -1,5 +1,6 @@
 import type { MemberId } from "../../base/member_id.ts";
 import type { Figure, Tier } from "../../metadata/history_keeper.ts";
+import type { LimitSource } from "../../space/size_limit.ts";
 import type { MemberStatus } from "./member_status.ts";
 
 /** Goes up when a name goes or changes its meaning. */
@@ -127,6 +128,9 @@ export interface SizeStats {
   readonly pinned_bytes: number;
   readonly database_bytes: number;
   readonly limit_bytes: number | null;
+  readonly limit_source: LimitSource;
+  /** Bytes of the disk that stay free; `null` where the limit has another source. */
+  readonly disk_reserve_bytes: number | null;
   /** Free bytes of the storage's file system. */
   readonly disk_free_bytes: number | null;
   readonly evicted_bytes: number;

@@ -5,6 +5,7 @@ import { isPresent, type Problem } from "../../telemetry/recent_problems.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { FaultStats, SizeStats, UpstreamStats, VerdictStats } from "./stats.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";
+import { type LimitSource, moreRoomHint } from "../../space/size_limit.ts";
 import { upstreamStateOf } from "./shown_state.ts";
 
 /** Below this, downloads soon stop being stored. */
@@ -109,15 +110,26 @@ function hintOf(upstreams: readonly UpstreamStats[]): string {
   return [...new Set(hints)].join("; ");
 }
 
-function spaceFaults({ pinned_bytes, limit_bytes, disk_free_bytes }: SizeStats): FaultStats[] {
+/** What an operator can do on a full disk, by the limit of what larder may put there. */
+const DISK_HINTS: Readonly<Record<LimitSource, string>> = {
+  set: "make room, or lower --cache-max-size",
+  disk: "make room: something else fills it, and larder evicts what it may",
+  unlimited: "make room, or set --cache-max-size to auto",
+  bucket: "make room: the database and the running downloads need some",
+  unknown: "make room, or set --cache-max-size",
+};
+
+function spaceFaults(
+  { pinned_bytes, limit_bytes, limit_source, disk_free_bytes }: SizeStats,
+): FaultStats[] {
   const faults: FaultStats[] = [];
   if (disk_free_bytes !== null && disk_free_bytes < DISK_FREE_MIN_BYTES) {
     const text = `The disk has only ${formatBytes(disk_free_bytes)} left`;
-    faults.push({ level: "warn", text, hint: "make room, or lower --cache-max-size" });
+    faults.push({ level: "warn", text, hint: DISK_HINTS[limit_source] });
   }
   if (limit_bytes !== null && limit_bytes > 0 && pinned_bytes > PINNED_PART_MAX * limit_bytes) {
     const text = `Pins fill ${Math.floor(100 * pinned_bytes / limit_bytes)} % of the size limit`;
-    faults.push({ level: "warn", text, hint: "unpin something, or raise --cache-max-size" });
+    faults.push({ level: "warn", text, hint: moreRoomHint(limit_source) });
   }
   return faults;
 }

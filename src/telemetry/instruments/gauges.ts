@@ -25,7 +25,10 @@ export const GAUGES = {
   in_flight_uploads: { help: "Uploads of NAR files in flight", labels: {} },
   cache_size_bytes: { help: "Bytes that count in the cache's limit", labels: {} },
   database_bytes: { help: "Bytes of the database", labels: {} },
-  cache_max_size_bytes: { help: "Limit of the cache's size in bytes; 0 is no limit", labels: {} },
+  cache_max_size_bytes: {
+    help: "Limit of the cache's size in bytes, set or left by the disk; 0 is no limit",
+    labels: {},
+  },
   pinned_bytes: { help: "Bytes of kept NAR files protected by pins", labels: {} },
   storage_free_bytes: {
     help: "Free bytes of the storage's file system",

@@ -3,7 +3,10 @@ import { showBanner } from "../../../src/app/banner.ts";
 import type { StartProbe } from "../../../src/upstream/upstream_pool.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
-const FACTS = { url: "http://larder:8501", storage: "/data", publicKeys: ["larder:key"] };
+const FACTS = {
+  ...{ url: "http://larder:8501", storage: "/data", publicKeys: ["larder:key"] },
+  sizeLimit: "45.0 GiB (auto: 5.0 GiB of the disk stay free)",
+};
 const LOOKS = [{ url: "https://a.example", error: undefined }];
 const MARK = "  ✓ https://a.example answers\n";
 
@@ -12,6 +15,7 @@ Deno.test("banner: upstreams that answer soon have their marks in the same piece
   const sink = { write: (line: string) => void written.push(line) };
   await showBanner(sink, Promise.resolve(LOOKS), FACTS);
   assert.equal(written.length, 1);
+  assert.match(written[0] ?? "", /Data in \/data, size limit 45\.0 GiB \(auto: 5\.0 GiB/);
   assert.ok(written[0]?.endsWith(`connect-timeout = 3\n\n${MARK}`), written[0]);
 });
 

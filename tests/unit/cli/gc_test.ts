@@ -18,7 +18,7 @@ Deno.test("larder gc: it prints the freed bytes, paths and files", async () => {
   assert.deepEqual(ran, {
     status: 0,
     out: "Freed 1.5 GiB: 120 paths, 118 NAR files.\n" +
-      "Used now: 7.9 GiB (target 8.0 GiB, limit 10.0 GiB).\n",
+      "Used now: 7.9 GiB (target 8.0 GiB, limit 10.0 GiB by --cache-max-size).\n",
     err: "",
   });
 });
@@ -26,7 +26,7 @@ Deno.test("larder gc: it prints the freed bytes, paths and files", async () => {
 Deno.test("larder gc: a target out of reach ends with 1 and the protected bytes", async () => {
   const kept = { pinnedBytes: 9 * GIB, busyBytes: 512, reservedBytes: 2 * GIB, reached: false };
   await using server = new GcServer(() =>
-    of({ ...GC_DONE, ...kept, dryRun: true, limitBytes: null })
+    of({ ...GC_DONE, ...kept, dryRun: true, limitBytes: null, limitSource: "unlimited" })
   );
 
   const { status, out } = await runLarder(["gc", "--dry-run", "--server", server.url]);
@@ -35,7 +35,7 @@ Deno.test("larder gc: a target out of reach ends with 1 and the protected bytes"
   assert.equal(
     out,
     "Would free 1.5 GiB: 120 paths, 118 NAR files.\n" +
-      "Used then: 7.9 GiB (target 8.0 GiB, no limit).\n" +
+      "Used then: 7.9 GiB (target 8.0 GiB, no limit by --cache-max-size unlimited).\n" +
       "Protected: 9.0 GiB pinned, 512 B in use, 2.0 GiB reserved for downloads.\n" +
       "The target was not reached. Pins hold more than that: unpin something (larder pins).\n",
   );
@@ -45,6 +45,7 @@ for (
   const [what, words, done, advice] of [
     ["a target below the pins", ["--target", "1M"], {}, /pins\)\.\n$/],
     ["a limit below the pins", [], {}, /pins\), or give the server more room \(--cache-max-size\)/],
+    ["a disk below the pins", [], { limitSource: "disk" }, /or make room on the server's disk/],
     ["files in use", [], { pinnedBytes: 5, busyBytes: 9 }, /again when the downloads and reads/],
   ] as const
 ) {
@@ -80,7 +81,7 @@ Deno.test("larder gc: without a limit it says how to give a target", async () =>
   const { status, err } = await runLarder(["gc", "--server", server.url]);
 
   assert.equal(status, 1);
-  assert.match(err, /^larder: [^\n]*no --cache-max-size[^\n]*give --target SIZE\n$/);
+  assert.match(err, /^larder: [^\n]*no size limit[^\n]*give --target SIZE\n$/);
 });
 
 /** A terminal, and when the command has checked it a few times: it does for each line. */

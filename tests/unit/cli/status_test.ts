@@ -42,7 +42,10 @@ Deno.test("status: one screen tells how it is, the verdict first", async () => {
     out,
     /^Saved {6}0 B of 39\.\d KiB served, 39\.\d KiB fetched, since \d+ \w+ \d{4}$/m,
   );
-  assert.match(out, /^Space {6}39\.\d KiB used, no limit, 39\.\d KiB pinned$/m);
+  assert.match(
+    out,
+    /^Space {6}39\.\d KiB used, no limit \(--cache-max-size unlimited\), 39\.\d KiB pinned$/m,
+  );
   assert.match(
     out,
     new RegExp(`^Upstreams  ✓ ${upstream.url} +up, (NAR )?found (just now|\\d s ago)$`, "m"),

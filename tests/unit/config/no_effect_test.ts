@@ -16,7 +16,10 @@ const CASES: Readonly<Record<string, readonly [string, string]>> = {
     "--cache-require-trusted-signature",
     `--cache-allow-put-verb --cache-trusted-upload-key=${KEY}`,
   ],
-  "cache.lru-schedule": ["--cache-lru-schedule=@daily", "--cache-max-size=1G"],
+  "cache.lru-schedule": [
+    "--cache-lru-schedule=@daily --cache-max-size=unlimited",
+    "--cache-lru-schedule=@daily",
+  ],
   "cache.lru-schedule-timezone": [
     "--cache-lru-schedule-timezone=Local",
     "--cache-max-size=1G --cache-lru-schedule=@daily",

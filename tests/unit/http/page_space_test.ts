@@ -1,3 +1,4 @@
+import type { SizeStats } from "../../../src/http/stats/stats.ts";
 import assert from "node:assert/strict";
 import { spacePart } from "../../../src/http/page/space_part.ts";
 
@@ -5,10 +6,12 @@ const MIB = 2 ** 20;
 
 /** The part as text, for bytes in MiB. */
 function told({ limit, diskFree }: { limit: number | null; diskFree: number | null }): string {
-  const size = {
+  const size: SizeStats = {
     ...{ used_bytes: 30 * MIB, pinned_bytes: 10 * MIB, reserved_bytes: 20 * MIB },
     limit_bytes: limit === null ? null : limit * MIB,
     disk_free_bytes: diskFree === null ? null : diskFree * MIB,
+    limit_source: limit === null ? "unlimited" : "set",
+    disk_reserve_bytes: null,
     ...{ evicted_bytes: 0, evicted_entries: 0, database_bytes: 40 * MIB },
   };
   const { text } = spacePart({ size });
@@ -23,7 +26,10 @@ Deno.test("page: the bar of space ends at the limit, or at the end of the disk",
     told({ limit: null, diskFree: 70 }),
     new RegExp(`end of the disk ${STORED} Free 70`),
   );
-  assert.match(told({ limit: null, diskFree: null }), new RegExp(`${STORED} 0 B evicted`));
+  assert.match(
+    told({ limit: null, diskFree: null }),
+    new RegExp(`${STORED} No limit is from --cache-max-size unlimited. 0 B`),
+  );
   assert.match(told({ limit: null, diskFree: null }), /The database takes 40\./);
 });
 

@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../../src/space/size_limit.ts";
 import assert from "node:assert/strict";
 import { UNCOUNTED_BYTES } from "../../../src/metadata/database_size.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
@@ -12,7 +13,7 @@ const LARGE_BYTES = 5 << 20;
 Deno.test("space: an SQLite database counts in the limit above 16 MiB, free pages do not", async () => {
   const database = await openDatabase(":memory:");
   await using metadata = new SqliteMetadataStore(database);
-  const budget = new SpaceBudget(LIMIT_BYTES);
+  const budget = new SpaceBudget(SizeLimit.of(LIMIT_BYTES));
   const log = createLogger("error", { write() {} });
   const accounts = new Accounts({ metadata, owner: "we", budget, log });
   await accounts.beat();

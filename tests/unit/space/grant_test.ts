@@ -1,3 +1,4 @@
+import { SizeLimit } from "../../../src/space/size_limit.ts";
 import assert from "node:assert/strict";
 import type { MetadataStore } from "../../../src/metadata/metadata_store.ts";
 import { clock, playRuntime } from "../../../src/runtime/current.ts";
@@ -142,7 +143,7 @@ class Storage {
     };
     const log = createLogger("info", { write });
     const users = { reads: new ActiveReads(), flushTouches: () => Promise.resolve() };
-    const space = assembleSpace({ limitBytes: this.#limitBytes, owner }, users, {
+    const space = assembleSpace({ limit: SizeLimit.of(this.#limitBytes), owner }, users, {
       metadata: this.#counted(),
       nars: { remove: () => Promise.resolve(true) },
       nowMs: () => performance.now(),

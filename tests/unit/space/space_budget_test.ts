@@ -1,8 +1,9 @@
+import { SizeLimit } from "../../../src/space/size_limit.ts";
 import assert from "node:assert/strict";
 import { SpaceBudget } from "../../../src/space/space_budget.ts";
 
 Deno.test("budget: reservations take what is granted to the last byte, and not one more", () => {
-  const budget = new SpaceBudget(1_000);
+  const budget = new SpaceBudget(SizeLimit.of(1_000));
   budget.grant(100);
   assert.equal(budget.take(101), undefined);
   using one = budget.take(60);
@@ -14,7 +15,7 @@ Deno.test("budget: reservations take what is granted to the last byte, and not o
 });
 
 Deno.test("budget: a kept file's bytes leave the grant, a dropped one's come back to it", () => {
-  const budget = new SpaceBudget(1_000);
+  const budget = new SpaceBudget(SizeLimit.of(1_000));
   budget.grant(100);
   const kept = budget.take(70);
   kept?.kept();

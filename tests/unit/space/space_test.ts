@@ -147,6 +147,7 @@ Deno.test("space: pins above the limit are a warning with the figures, once a ru
     entries: 1,
     used_bytes: 700,
     limit_bytes: 500,
+    limit_from: "--cache-max-size",
     pinned_bytes: 700,
     reserved_bytes: 0,
     busy_bytes: 0,

@@ -31,7 +31,7 @@ Deno.test("narinfo: another member has its lease once the database has the row",
     signer: createSigner(undefined),
     nowMs: () => 0,
     loops: { isPassedOn: false },
-    signedPathsMax: Infinity,
+    signedPathsMax: () => Infinity,
     log: createLogger("error", { write() {} }),
   });
 

@@ -9,6 +9,8 @@ const ROOM: DiskRoom = {
   files: { free: 900_000, total: 1_000_000 },
 };
 
+const full = { ...ROOM, freeBytes: 2 * GIB };
+
 function marksOf(room: DiskRoom | undefined): readonly string[] {
   return checkDisk("/storage", room).map(({ subject, mark }) => `${subject} ${mark}`);
 }
@@ -31,21 +33,24 @@ for (
 
 for (
   const [what, facts, mark, advice] of [
-    ["none", {}, "warning", "set --cache-max-size 45G"],
-    ["one that fits", { limitBytes: 20 * GIB }, "ok", undefined],
-    ["more than the disk", { limitBytes: 60 * GIB }, "warning", "--cache-max-size 45G, or make"],
+    ["auto", {}, "ok", undefined],
+    ["auto, on a disk that others fill", { room: full }, "warning", "make room"],
+    ["auto, below the pins", { pinnedBytes: 39 * GIB }, "warning", "or make room on the disk"],
+    ["unlimited", { order: "unlimited" }, "warning", "set --cache-max-size auto, or 45G"],
+    ["one that fits", { order: 20 * GIB }, "ok", undefined],
+    ["more than the disk", { order: 60 * GIB }, "warning", "--cache-max-size 45G, or make"],
     [
       "less than pins need",
-      { limitBytes: 10 * GIB, pinnedBytes: 9.5 * GIB },
+      { order: 10 * GIB, pinnedBytes: 9.5 * GIB },
       "warning",
       "larder pins",
     ],
-    ["none in a bucket", { room: { ...ROOM, freeBytes: Infinity } }, "ok", undefined],
+    ["auto in a bucket", { room: { ...ROOM, freeBytes: Infinity } }, "ok", undefined],
     ["an unknown use", { usedBytes: undefined }, "not checked", "disk and database"],
   ] as const
 ) {
   Deno.test(`doctor: a size limit of ${what} is ${mark}`, () => {
-    const base = { limitBytes: undefined, usedBytes: 10 * GIB, pinnedBytes: 0, room: ROOM };
+    const base = { order: "auto" as const, usedBytes: 10 * GIB, pinnedBytes: 0, room: ROOM };
     const [finding] = checkLimit({ ...base, ...facts });
     assert.equal(finding?.mark, mark);
     assert.ok((finding?.advice ?? "").includes(advice ?? ""), finding?.advice);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import type { SizeStats } from "../../../../src/http/stats/stats.ts";
 import { upstreamStats } from "../../../../src/http/stats/gather_stats.ts";
 import { judgedProblems, upstreamStateOf } from "../../../../src/http/stats/shown_state.ts";
 import { verdictOf } from "../../../../src/http/stats/verdict.ts";
@@ -19,7 +20,7 @@ import { checkProperty } from "../../../support/property.ts";
 
 const HASH = "0".repeat(32) as StorePathHash;
 const URLS = ["https://a.example", "https://b.example"];
-const SIZE = {
+const SIZE: SizeStats = {
   ...{
     used_bytes: 0,
     reserved_bytes: 0,
@@ -28,7 +29,12 @@ const SIZE = {
     evicted_bytes: 0,
     evicted_entries: 0,
   },
-  ...{ limit_bytes: null, disk_free_bytes: null },
+  ...{
+    limit_bytes: null,
+    limit_source: "unlimited",
+    disk_reserve_bytes: null,
+    disk_free_bytes: null,
+  },
 };
 
 type Answer = "absent" | "status" | "garbage" | "timeout" | "unreachable";

@@ -16,7 +16,12 @@ const ROOMY: SizeStats = {
     evicted_bytes: 0,
     evicted_entries: 0,
   },
-  ...{ limit_bytes: null, disk_free_bytes: null },
+  ...{
+    limit_bytes: null,
+    limit_source: "unlimited",
+    disk_reserve_bytes: null,
+    disk_free_bytes: null,
+  },
 };
 
 function upstream(

@@ -1,0 +1,136 @@
+import { formatBytes } from "../base/format_units.ts";
+import type { DiskRoom } from "../runtime/files.ts";
+
+/** Where the size limit comes from. */
+export type LimitSource =
+  /** `--cache-max-size` names a size. */
+  | "set"
+  /** A part of the disk stays free. */
+  | "disk"
+  /** `--cache-max-size` is `unlimited`. */
+  | "unlimited"
+  /** The NAR files are in a bucket, which has no end. */
+  | "bucket"
+  /** The limit should come from the disk, whose room larder could not read. */
+  | "unknown";
+
+/** The disk of the stored files. */
+export interface StorageDisk {
+  /** Throws where that is unknown. */
+  room(): Promise<DiskRoom>;
+  /** Bytes of partial files on it: reserved, and no longer free. */
+  partialBytes(): number;
+}
+
+/** The part of a disk that stays free. */
+const RESERVE_SHARE = 1 / 10;
+const RESERVE_BYTES_MAX = 20 * 2 ** 30;
+
+/**
+ * What larder may hold on a disk that others fill: a limit of nothing would send each request of
+ * each machine to the upstreams, for room that is gone in a moment.
+ */
+const FLOOR_SHARE = 1 / 100;
+const FLOOR_BYTES_MAX = 2 ** 30;
+
+/** The bytes that stay free on a disk of this size. */
+export function diskReserveBytes(totalBytes: number): number {
+  return Math.min(Math.floor(totalBytes * RESERVE_SHARE), RESERVE_BYTES_MAX);
+}
+
+/** The limit on a disk where larder holds `heldBytes`, with its partial files. */
+export function diskLimitBytes({ freeBytes, totalBytes }: DiskRoom, heldBytes: number): number {
+  const floorBytes = Math.min(Math.floor(totalBytes * FLOOR_SHARE), FLOOR_BYTES_MAX);
+  return Math.max(floorBytes, heldBytes + freeBytes - diskReserveBytes(totalBytes));
+}
+
+/** The limit of all stored and reserved bytes, and where it comes from. */
+export class SizeLimit {
+  #source: LimitSource;
+  #bytes: number;
+  #reserveBytes: number | undefined;
+  readonly #disk: StorageDisk | undefined;
+
+  private constructor(source: LimitSource, bytes: number, disk?: StorageDisk) {
+    this.#source = source;
+    this.#bytes = bytes;
+    this.#disk = disk;
+  }
+
+  /** A size that the operator names; `Infinity` for none. */
+  static of(bytes: number): SizeLimit {
+    return new SizeLimit(bytes === Infinity ? "unlimited" : "set", bytes);
+  }
+
+  static ofBucket(): SizeLimit {
+    return new SizeLimit("bucket", Infinity);
+  }
+
+  /** Has no room before the first `look`. */
+  static ofDisk(disk: StorageDisk): SizeLimit {
+    return new SizeLimit("disk", 0, disk);
+  }
+
+  /** `Infinity` without a limit. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get source(): LimitSource {
+    return this.#source;
+  }
+
+  /** The bytes of the disk that stay free; `undefined` where the limit has another source. */
+  get reserveBytes(): number | undefined {
+    return this.#reserveBytes;
+  }
+
+  get isOfDisk(): boolean {
+    return this.#disk !== undefined;
+  }
+
+  /**
+   * Follows the disk, where the limit comes from it. `heldBytes` are the stored ones. Throws where
+   * the room is unknown: the last limit stays, and before the first look there is none.
+   */
+  async look(heldBytes: number): Promise<void> {
+    if (this.#disk === undefined) return;
+    try {
+      const room = await this.#disk.room();
+      this.#bytes = diskLimitBytes(room, heldBytes + this.#disk.partialBytes());
+      this.#reserveBytes = diskReserveBytes(room.totalBytes);
+      this.#source = "disk";
+    } catch (error) {
+      if (this.#reserveBytes === undefined) {
+        this.#source = "unknown";
+        this.#bytes = Infinity;
+      }
+      throw error;
+    }
+  }
+}
+
+/** Where a limit comes from, for people. */
+export function limitOrigin(source: LimitSource, reserveBytes?: number | null): string {
+  switch (source) {
+    case "set":
+      return "--cache-max-size";
+    case "disk":
+      return reserveBytes == null
+        ? "auto: a tenth of the disk stays free"
+        : `auto: ${formatBytes(reserveBytes)} of the disk stay free`;
+    case "unlimited":
+      return "--cache-max-size unlimited";
+    case "bucket":
+      return "auto: a bucket has no end";
+    case "unknown":
+      return "auto: the room of the disk is unknown";
+  }
+}
+
+/** A remedy where pins and running downloads leave no room below the limit. */
+export function moreRoomHint(source: LimitSource): string {
+  return source === "disk"
+    ? "make room on the disk, or unpin something"
+    : "raise --cache-max-size, or unpin something";
+}
