@@ -7,6 +7,7 @@ import type { LineSink, Logger } from "../telemetry/logger.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
 import { showBanner } from "./banner.ts";
 import { keyFileOf, warnOfOpenKeys } from "./key_files.ts";
+import { firewallLine, reachableUrl } from "./reachable_url.ts";
 import { tokensOf, warnOfSharedTokens, warnOfShortTokens } from "./tokens.ts";
 
 /** A server that has just begun to answer. */
@@ -58,12 +59,23 @@ export function announce(start: Start): void {
   // Printed last, so that no log line parts the banner from the marks of the upstreams.
   if (settings["log-format"] === "pretty") {
     const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
-    void showBanner(output, probes, {
-      ...shown,
-      sizeLimit: size_limit,
-      publicKeys: keys.map(({ text }) => text),
-    });
+    const facts = { storage: shown.storage, sizeLimit: size_limit };
+    void addressFacts(place.url).then((address) =>
+      showBanner(output, probes, {
+        ...{ ...facts, ...address },
+        publicKeys: keys.map(({ text }) => text),
+      })
+    );
   }
+}
+
+/** Where clients reach a listener, and what may keep them from it. */
+async function addressFacts(listening: string) {
+  if (listening.startsWith("unix:")) return { url: listening };
+  // A listener on all addresses has this name (`listen.ts`).
+  if (new URL(listening).hostname !== "localhost") return { url: listening };
+  const url = await reachableUrl(listening);
+  return { url, firewall: await firewallLine(url) };
 }
 
 /** Warns of locks that one machine alone can need. */

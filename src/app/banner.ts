@@ -4,12 +4,15 @@ import { clientSettings } from "../nix/client_settings.ts";
 import { clock } from "../runtime/current.ts";
 import type { LineSink } from "../telemetry/logger.ts";
 import { paint, type Paints } from "../telemetry/pretty/paint.ts";
+import { isLoopback } from "./reachable_url.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
 import { hasColors } from "./log_format.ts";
 
 export interface BannerFacts {
-  /** Address of the listener: a URL, or `unix:` and a path. */
+  /** The address for clients: a URL, or `unix:` and a path. */
   readonly url: string;
+  /** How to let other machines through the firewall; `undefined` where none is up. */
+  readonly firewall?: string | undefined;
   readonly storage: string;
   /** The size limit, and where it comes from. */
   readonly sizeLimit: string;
@@ -34,15 +37,22 @@ export async function showBanner(
 
 /** The listener's address, and the settings that a client needs for it. */
 export function listening(facts: BannerFacts, { strong, faint }: Paints): string {
-  const { url, storage, sizeLimit, publicKeys } = facts;
+  const { url, firewall, storage, sizeLimit, publicKeys } = facts;
   const lines = url.startsWith("unix:") ? [] : [
     "",
     faint("  For a client's nix.conf:"),
     ...clientSettings(url, publicKeys).map((line) => `    ${line}`),
   ];
+  const reach = url.startsWith("unix:")
+    ? []
+    : isLoopback(url)
+    ? [faint("  Only this machine reaches it: give another address with --server-addr")]
+    : firewall === undefined
+    ? []
+    : [faint("  A firewall is up. To let other machines in:"), `    ${firewall}`];
   const head = `${strong(`larder ${denoJson.version}`)} listens at ${strong(visible(url))}`;
   const data = faint(`  Data in ${visible(storage)}, size limit ${sizeLimit}`);
-  return `${["", head, data, ...lines, ""].join("\n")}\n`;
+  return `${["", head, data, ...reach, ...lines, ""].join("\n")}\n`;
 }
 
 /** Marks of upstreams: whether each answers. They differ in their shapes, too. */

@@ -5,6 +5,7 @@ import { OPTIONS, type Settings } from "../config/options.ts";
 import type { DatabasePlace } from "./back_ends/metadata_back_end.ts";
 import { storageFolder, storePlaces } from "./folders.ts";
 import { CERTIFICATE_BUNDLES, CERTIFICATE_VARIABLES } from "./system_certificates.ts";
+import { NETWORK_FILES } from "./reachable_url.ts";
 import { GROUPS_FILE } from "./unix_socket.ts";
 
 /** The files that a server needs, and nothing else. */
@@ -64,6 +65,7 @@ export function neededFiles(
     ...filesOf(settings),
     ...present([...CERTIFICATE_VARIABLES.map(variable), ...ofS3, ...ofPostgres]),
     ...CERTIFICATE_BUNDLES,
+    ...NETWORK_FILES,
     GROUPS_FILE,
     OPEN_FILES,
   ];

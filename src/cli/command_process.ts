@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import type { LocalNetwork } from "../app/reachable_url.ts";
 import { formatBytes } from "../base/format_units.ts";
 import { namedFileExists, readNamedText } from "../base/named_file.ts";
 import { visibleLines } from "../base/visible.ts";
@@ -24,6 +25,8 @@ export interface CommandProcess extends Omit<Inputs, "args">, Links, StatusOutpu
   readonly writeError: (text: string) => void;
   /** Gives the permission to run programs up, for good. */
   readonly giveUpRun: () => void;
+  /** The network of this machine; default: the real one. */
+  readonly network?: LocalNetwork;
   /** Runs this machine's Nix; `undefined` if there is none. */
   readonly nix: RunNix;
   /** The size of the terminal behind standard output; empty if there is none. */

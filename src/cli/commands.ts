@@ -1,4 +1,5 @@
 import { ANALYTICS } from "./analytics.ts";
+import { CLIENT_CONFIG } from "./client_config.ts";
 import type { Command } from "./command.ts";
 import { completionCommand } from "./completion.ts";
 import { CONFIG } from "./config.ts";
@@ -23,6 +24,7 @@ import { WARM } from "./warm.ts";
 export const COMMANDS: readonly Command[] = [
   SERVE,
   CONFIG,
+  CLIENT_CONFIG,
   STATUS,
   EXPLAIN,
   WARM,

@@ -17,8 +17,9 @@ ${list.join("")}
   larder help COMMAND  lists the options of a command
   larder --version     prints the version
 
-To begin, run \`larder serve\`, and add this option to a command of Nix:
+To begin, run \`larder serve\`. On the same machine, add this option to a command of Nix:
   --option extra-substituters http://localhost:8501
+\`larder client-config\` prints the lines for other machines.
 `;
 }
 

@@ -22,9 +22,9 @@ const METERED = {
   "prometheus-enabled": "true",
 };
 
-Deno.test("start: of the system it asks for three facts alone", async () => {
+Deno.test("start: of the system it asks for four facts alone", async () => {
   assert.deepEqual(PERMISSIONS.filter((word) => /sys|run|ffi/.test(word)), [
-    "--allow-sys=hostname,statfs,getPriority",
+    "--allow-sys=hostname,statfs,getPriority,networkInterfaces",
   ]);
   await using larder = await startLarder(METERED);
   await eventually("the free space is told", async () => {

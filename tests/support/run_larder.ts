@@ -1,4 +1,5 @@
 import type { CommandProcess } from "../../src/cli/command_process.ts";
+import type { LocalNetwork } from "../../src/app/reachable_url.ts";
 import type { RunNix } from "../../src/cli/client/installables.ts";
 import { run } from "../../src/cli/run.ts";
 import { inputsOf } from "./config_inputs.ts";
@@ -14,6 +15,7 @@ export interface LarderSurroundings {
   readonly giveUpRun?: () => void;
   /** This machine's Nix; there is none without it. */
   readonly nix?: RunNix;
+  readonly network?: LocalNetwork;
   /** Set where standard error is a terminal. */
   readonly columns?: number | undefined;
 }
@@ -54,6 +56,7 @@ export async function runLarder(
     readLink: (path) => links[path],
     errorColumns: () => surroundings.columns,
     giveUpRun: surroundings.giveUpRun ?? (() => undefined),
+    ...surroundings.network === undefined ? {} : { network: surroundings.network },
     nix: surroundings.nix ?? (() => Promise.resolve(undefined)),
     screenSize: () => ({ columns: surroundings.columns, rows: undefined }),
     clearScreen: () => void (out += "\n"),

@@ -32,3 +32,17 @@ Deno.test("banner: the address does not wait long for a slow upstream", async ()
   await shown;
   assert.equal(written.at(-1), MARK);
 });
+
+Deno.test("banner: it has the line of the firewall, and says where only this machine reaches it", async () => {
+  const shown = async (facts: Partial<typeof FACTS> & { readonly firewall?: string }) => {
+    let text = "";
+    const sink = { write: (line: string) => void (text += line) };
+    await showBanner(sink, Promise.resolve([]), { ...FACTS, ...facts });
+    return text;
+  };
+  const firewall = "sudo ufw allow 8501/tcp";
+  assert.match(await shown({ firewall }), /A firewall is up[^\n]*\n {4}sudo ufw allow 8501\/tcp\n/);
+  assert.doesNotMatch(await shown({}), /firewall/);
+  const alone = await shown({ url: "http://127.0.0.1:8501", firewall });
+  assert.match(alone, /Only this machine reaches it: [^\n]*--server-addr/);
+});

@@ -109,3 +109,8 @@ Deno.test("confinement: the start grants files from the root, and neither foreig
     }
   }
 });
+
+Deno.test("confinement: a server may read the names of its network", () => {
+  const { settings } = resolveSettings(inputsOf());
+  assert.ok(neededFiles(settings, () => undefined).read.includes("/etc/resolv.conf"));
+});

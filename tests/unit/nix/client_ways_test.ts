@@ -8,7 +8,7 @@ const URL = "http://cache.example:8501";
 const KEYS = ["cache.example:abc=", "cache.nixos.org-1:def="];
 
 /** The address and the key of the documents. */
-const HERE = "http://localhost:8501";
+const HERE = "http://nas:8501";
 const KEY = `<the line of ${HERE}/pubkey>`;
 
 Deno.test("client ways: each way has every setting of nix.conf", () => {

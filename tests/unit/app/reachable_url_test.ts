@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { firewallLine, type LocalNetwork, reachableUrl } from "../../../src/app/reachable_url.ts";
+
+const LISTENER = "http://localhost:8501";
+
+/** A machine `nas` at 192.168.1.5. `names`: what the name server knows. */
+function network(
+  names: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string>> = {},
+  addresses = ["192.168.1.5", "fd00::5"],
+): LocalNetwork {
+  return {
+    hostname: () => "nas",
+    addresses: () => addresses,
+    text: (path) => Promise.resolve(files[path]),
+    resolve: (name, server) =>
+      Promise.resolve([names[`${name} by ${server}`] ?? names[name] ?? []].flat()),
+  };
+}
+
+const RESOLV = "/etc/resolv.conf";
+
+for (
+  const [what, given, expected] of [
+    ["the host name, where the network knows it", network({ nas: "192.168.1.5" }), "nas"],
+    [
+      "the name below a search domain, where only that is known",
+      network({ "nas.lan": "192.168.1.5" }, { [RESOLV]: "search lan\n" }),
+      "nas.lan",
+    ],
+    ["the address, where no name is known", network({}), "192.168.1.5"],
+    ["the address, where the name is the loopback's", network({ nas: "127.0.1.1" }), "192.168.1.5"],
+    [
+      "the address, where the name is another machine's",
+      network({ nas: "10.0.0.9" }),
+      "192.168.1.5",
+    ],
+    ["an IPv6 address in brackets", network({}, {}, ["fd00::5"]), "[fd00::5]"],
+    ["the host name, where nothing else is known", network({}, {}, []), "nas"],
+    [
+      "the address, where only systemd-resolved knows the name",
+      network({ "nas by 127.0.0.53": "192.168.1.5" }, {
+        [RESOLV]: "nameserver 127.0.0.53\n",
+        "/run/systemd/resolve/resolv.conf": "nameserver 192.168.1.1\n",
+      }),
+      "192.168.1.5",
+    ],
+  ] as const
+) {
+  Deno.test(`reachable url: other machines get ${what}`, async () => {
+    assert.equal(await reachableUrl(LISTENER, given), `http://${expected}:8501`);
+  });
+}
+
+for (
+  const [what, files, line] of [
+    ["no firewall has no line", {}, undefined],
+    ["ufw that is off has no line", { "/etc/ufw/ufw.conf": "ENABLED=no\n" }, undefined],
+    ["ufw", { "/etc/ufw/ufw.conf": "ENABLED=yes\n" }, "sudo ufw allow 8501/tcp"],
+    [
+      "firewalld",
+      { "/run/firewalld.pid": "7" },
+      "sudo firewall-cmd --permanent --add-port=8501/tcp && sudo firewall-cmd --reload",
+    ],
+    [
+      "NixOS",
+      { "/etc/systemd/system/firewall.service": "" },
+      "networking.firewall.allowedTCPPorts = [ 8501 ];",
+    ],
+  ] as const
+) {
+  Deno.test(`reachable url: ${what}`, async () => {
+    assert.equal(await firewallLine(LISTENER, network({}, files)), line);
+  });
+}

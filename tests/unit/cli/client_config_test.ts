@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import type { LocalNetwork } from "../../../src/app/reachable_url.ts";
+import { runLarder } from "../../support/run_larder.ts";
+import { TestCache } from "../../support/test_cache.ts";
+
+const NETWORK: LocalNetwork = {
+  hostname: () => "nas",
+  addresses: () => ["127.0.0.1"],
+  text: (path) => Promise.resolve(path === "/etc/ufw/ufw.conf" ? "ENABLED=yes" : undefined),
+  resolve: (name) => Promise.resolve(name === "nas" ? ["127.0.0.1"] : []),
+};
+
+Deno.test("larder client-config: the lines name the machine as others reach it", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  await using server = cache.listen();
+  const { port } = new URL(server.url);
+
+  const ran = await runLarder(["client-config", "--server", server.url], { network: NETWORK });
+
+  const key = (await (await fetch(`${server.url}/pubkey`)).text()).trim();
+  assert.equal(ran.status, 0);
+  assert.equal(
+    ran.out,
+    `extra-substituters = http://nas:${port}\nextra-trusted-public-keys = ${key}\n` +
+      "narinfo-cache-negative-ttl = 60\nconnect-timeout = 3\n",
+  );
+  assert.match(ran.err, new RegExp(`a firewall is up.*sudo ufw allow ${port}/tcp`));
+});
+
+Deno.test("larder client-config: it says where nothing answers at that address", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  await using server = cache.listen();
+  const network = {
+    ...NETWORK,
+    resolve: () => Promise.resolve([]),
+    addresses: () => ["127.0.0.9"],
+  };
+
+  const ran = await runLarder(["client-config", "--server", server.url], { network });
+
+  assert.match(ran.out, /^extra-substituters = http:\/\/127\.0\.0\.9:/);
+  assert.match(ran.err, /nothing answers at .*--server-addr/);
+});
+
+Deno.test("larder client-config: it has the forms of the page", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  await using server = cache.listen();
+  const words = ["client-config", "--form", "nixos", "--server", server.url];
+
+  const { out } = await runLarder(words, { network: NETWORK });
+
+  assert.match(out, /^nix\.settings = \{\n {2}extra-substituters = \[ "http:\/\/nas:/);
+});
