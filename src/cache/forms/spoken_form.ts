@@ -1,0 +1,98 @@
+import { crc32 } from "node:zlib";
+import type { Bytes } from "../../base/bytes.ts";
+import type { Compression } from "../../nix/compression.ts";
+import { RAW_ZSTD } from "./raw_zstd.ts";
+import { STORED_BROTLI } from "./stored_brotli.ts";
+import type { StoredFormat } from "./stored_format.ts";
+import { STORED_GZIP } from "./stored_gzip.ts";
+import { STORED_XZ } from "./stored_xz.ts";
+
+const FORMATS = {
+  xz: STORED_XZ,
+  zstd: RAW_ZSTD,
+  gzip: STORED_GZIP,
+  br: STORED_BROTLI,
+} as const;
+
+/** The compressions that larder can speak. The blocks of bzip2 are always compressed. */
+export type SpokenCompression = keyof typeof FORMATS;
+
+export function isSpoken(compression: Compression): compression is SpokenCompression {
+  return Object.hasOwn(FORMATS, compression);
+}
+
+/** The bytes of a NAR's spoken file. */
+export function spokenSize(compression: SpokenCompression, narSize: number): number {
+  const format: StoredFormat = FORMATS[compression];
+  const heads = blockCount(format, narSize) * format.blockHeadBytes;
+  return format.head(narSize).length + heads + narSize + format.tail(narSize, 0).length;
+}
+
+/** Speaks one NAR of a known size, piece by piece. The same NAR makes the same bytes. */
+export class Speaker {
+  readonly #format: StoredFormat;
+  readonly #narSize: number;
+  #taken = 0;
+  #crc = 0;
+
+  constructor(compression: SpokenCompression, narSize: number) {
+    this.#format = FORMATS[compression];
+    this.#narSize = narSize;
+  }
+
+  /** The bytes before the first piece. */
+  begin(): Bytes {
+    const { head, hasEmptyBlock } = this.#format;
+    const isEmpty = this.#narSize === 0 && hasEmptyBlock;
+    const block = isEmpty ? this.#format.blockHead(0, { isFirst: true, isLast: true }) : [];
+    return joined([head(this.#narSize), Uint8Array.from(block)]);
+  }
+
+  /** The bytes of the next piece of the NAR. Throws where the NAR is larger than announced. */
+  speak(piece: Uint8Array): Bytes {
+    const { blockBytes } = this.#format;
+    if (this.#taken + piece.length > this.#narSize) throw this.#wrongSize("more");
+    this.#crc = crc32(piece, this.#crc);
+    const parts: Uint8Array[] = [];
+    for (let at = 0; at < piece.length;) {
+      const inBlock = this.#taken % blockBytes;
+      if (inBlock === 0) parts.push(Uint8Array.from(this.#blockHead()));
+      const part = piece.subarray(at, at + blockBytes - inBlock);
+      parts.push(part);
+      at += part.length;
+      this.#taken += part.length;
+    }
+    return joined(parts);
+  }
+
+  /** The bytes behind the last piece. Throws where the NAR is smaller than announced. */
+  end(): Bytes {
+    if (this.#taken < this.#narSize) throw this.#wrongSize("fewer");
+    return this.#format.tail(this.#narSize, this.#crc);
+  }
+
+  #blockHead(): readonly number[] {
+    const { blockBytes, blockHead } = this.#format;
+    const left = this.#narSize - this.#taken;
+    const place = { isFirst: this.#taken === 0, isLast: left <= blockBytes };
+    return blockHead(Math.min(left, blockBytes), place);
+  }
+
+  #wrongSize(than: "more" | "fewer"): Error {
+    return new Error(`Cannot speak NAR: it has ${than} than ${this.#narSize} bytes`);
+  }
+}
+
+function blockCount({ blockBytes, hasEmptyBlock }: StoredFormat, narSize: number): number {
+  return Math.max(hasEmptyBlock ? 1 : 0, Math.ceil(narSize / blockBytes));
+}
+
+function joined(parts: readonly Uint8Array[]): Bytes {
+  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
