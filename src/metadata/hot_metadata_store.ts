@@ -25,6 +25,8 @@ import {
   NEVER_USED_AT_MS,
   type PathTimes,
   type PinRoot,
+  type UseCursor,
+  type UsedNar,
   type WriteOptions,
 } from "./metadata_store.ts";
 import type { RowSweepOrder, SweptRows } from "./row_sweeper.ts";
@@ -114,6 +116,10 @@ export class HotMetadataStore implements MetadataStore {
 
   keptNars(prefix: string): Promise<readonly KeptNar[]> {
     return this.#inner.keptNars(prefix);
+  }
+
+  usedNars(countMax: number, after?: UseCursor): Promise<readonly UsedNar[]> {
+    return this.#inner.usedNars(countMax, after);
   }
 
   async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
@@ -344,6 +350,7 @@ export class HotMetadataStore implements MetadataStore {
         case "put-pin":
         case "remove-pin":
           break;
+        case "nar-broken":
         case "nar-sealed":
         case "nar-marked":
           this.#dropNar(narNameOf(change.at));

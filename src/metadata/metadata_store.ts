@@ -52,10 +52,14 @@ export interface KeptFile {
   readonly fileSize: number;
   /** `undefined` for a file that an older larder stored. */
   readonly keptAtMs?: number;
+  /** Its compression, where larder has recompressed it; `undefined`: that of its name. */
+  readonly form?: "zstd";
 }
 
 export interface NarRecord extends NarRow {
   readonly kept?: KeptFile;
+  /** When a client last got only a part of the form that the name says: it may come back. */
+  readonly brokenAtMs?: number;
 }
 
 /** The location of a NAR file at an upstream: its path and query, opaque to us. */
@@ -86,6 +90,15 @@ export class IntentLost extends Failure {
   }
 }
 
+/** The object that another one should replace is no longer kept, or somebody may need the rest. */
+export class Irreplaceable extends Failure {
+  constructor(at: StoredName) {
+    super("overloaded", "Cannot replace NAR file: it has changed, or a client may need the rest", {
+      nar: at,
+    });
+  }
+}
+
 /** The narinfo or the NAR has changed since its writer read it: read both again. */
 export class Outdated extends Failure {
   constructor(storePathHash: StorePathHash) {
@@ -99,6 +112,14 @@ export interface NarinfoCondition {
   readonly body: string | undefined;
   /** The kept object of its NAR. */
   readonly at: StoredName;
+}
+
+/** Preconditions of a nar-kept in another form. */
+export interface ReplaceCondition {
+  /** The object that is kept until now. */
+  readonly at: StoredName;
+  /** No client has got only a part of it since then. */
+  readonly quietSinceMs: number;
 }
 
 /** The member has reserved less than the file takes, as after its death was declared. */
@@ -160,7 +181,11 @@ export type Change =
     readonly owner: string;
     readonly atMs: number;
     readonly reservedBytes?: number;
+    /** Refused with Irreplaceable where it does not hold. */
+    readonly replaces?: ReplaceCondition;
   }
+  /** A client got only a part of the NAR file, in the form of its name. */
+  | { readonly kind: "nar-broken"; readonly at: StoredName; readonly atMs: number }
   /** The object's current bytes are verified. Ignored where another object is kept. */
   | { readonly kind: "nar-sealed"; readonly at: StoredName; readonly seal: Seal }
   /**
@@ -234,6 +259,32 @@ export interface KeptLister {
   keptNars(prefix: string): Promise<readonly KeptNar[]>;
 }
 
+/** A kept NAR whose narinfo a client has used. */
+export interface UsedNar {
+  readonly narName: NarName;
+  readonly usedAtMs: number;
+  readonly form?: "zstd";
+  readonly brokenAtMs?: number;
+  /** Continues the list behind it. */
+  readonly cursor: UseCursor;
+}
+
+export interface UseCursor {
+  readonly usedAtMs: number;
+  readonly id: number;
+}
+
+/** Before every use. */
+export const NEWEST_USE: UseCursor = { usedAtMs: Number.MAX_SAFE_INTEGER, id: 0 };
+
+export interface UsedNarLister {
+  /**
+   * Kept NARs by the last use of their narinfos, the newest first. A NAR of several narinfos comes
+   * several times.
+   */
+  usedNars(countMax: number, after?: UseCursor): Promise<readonly UsedNar[]>;
+}
+
 /** Checks the store itself, not its rows. */
 export interface DamageFinder {
   /** One line for each fault, such as a corrupt page. Reads the whole store. */
@@ -282,6 +333,7 @@ export type MetadataStore =
   & NarinfoFinder
   & NarFinder
   & KeptLister
+  & UsedNarLister
   & ReferenceFinder
   & PathTimesFinder
   & SignedPathFinder

@@ -14,8 +14,8 @@ export type Dialect = keyof typeof NAMES;
  * all tables, in the oldest schema that this larder reads. A change is a new file, never an edit.
  */
 const NAMES = {
-  sqlite: ["0019_initial"],
-  postgres: ["0015_initial"],
+  sqlite: ["0019_initial", "0020_forms"],
+  postgres: ["0015_initial", "0016_forms"],
 } as const;
 
 /** Reads the numbered files of `schema/`; the executable embeds them. */

@@ -11,6 +11,7 @@ import type {
   NarSource,
   PathTimes,
   PinRoot,
+  UsedNar,
 } from "./metadata_store.ts";
 import type { DocumentRow } from "./document_keeper.ts";
 import type { SignedPath } from "./signed_path_keeper.ts";
@@ -68,15 +69,18 @@ export interface KeptColumns {
   readonly kept_id: string;
   readonly kept_seal: string | null;
   readonly kept_at_ms: number | null;
+  readonly kept_form: string | null;
 }
 
 function readKept(name: NarName, columns: KeptColumns): { readonly kept?: KeptFile } {
-  const { kept_hash, kept_size, kept_id, kept_seal, kept_at_ms } = columns;
+  const { kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form } = columns;
   if (kept_hash === null || kept_size === null) return {};
   const seal = kept_seal === null ? {} : { seal: kept_seal as Seal };
   const at = storedName(name, kept_id);
   const time = kept_at_ms === null ? {} : { keptAtMs: kept_at_ms };
-  return { kept: { at, ...seal, ...time, fileHash: kept_hash as Sha256, fileSize: kept_size } };
+  const form = kept_form === null ? {} : { form: kept_form as "zstd" };
+  const file = { fileHash: kept_hash as Sha256, fileSize: kept_size };
+  return { kept: { at, ...seal, ...time, ...form, ...file } };
 }
 
 export interface NarColumns extends KeptColumns {
@@ -87,11 +91,12 @@ export interface NarColumns extends KeptColumns {
   readonly file_hash: string | null;
   readonly file_size: number | null;
   readonly seen_at_ms: number | null;
+  readonly broken_at_ms: number | null;
 }
 
 export function readNarRecord(columns: NarColumns): NarRecord {
   const name = columns.name as NarName;
-  const { file_hash, file_size, seen_at_ms } = columns;
+  const { file_hash, file_size, seen_at_ms, broken_at_ms } = columns;
   return {
     name,
     compression: compressionOf(name),
@@ -100,7 +105,27 @@ export function readNarRecord(columns: NarColumns): NarRecord {
     ...(file_hash !== null ? { fileHash: file_hash as FileHash } : {}),
     ...(file_size !== null ? { fileSize: file_size } : {}),
     ...(seen_at_ms !== null ? { seenAtMs: seen_at_ms } : {}),
+    ...(broken_at_ms !== null ? { brokenAtMs: broken_at_ms } : {}),
     ...readKept(name, columns),
+  };
+}
+
+export interface UsedNarColumns {
+  readonly id: number;
+  readonly name: string;
+  readonly used_at_ms: number;
+  readonly kept_form: string | null;
+  readonly broken_at_ms: number | null;
+}
+
+export function readUsedNar(columns: UsedNarColumns): UsedNar {
+  const { id, name, used_at_ms: usedAtMs, kept_form, broken_at_ms } = columns;
+  return {
+    narName: name as NarName,
+    usedAtMs,
+    ...(kept_form !== null ? { form: kept_form as "zstd" } : {}),
+    ...(broken_at_ms !== null ? { brokenAtMs: broken_at_ms } : {}),
+    cursor: { usedAtMs, id },
   };
 }
 

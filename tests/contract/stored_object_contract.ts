@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { NOBODY } from "../../src/base/member_id.ts";
-import { type Change, IntentLost, type MetadataStore } from "../../src/metadata/metadata_store.ts";
+import {
+  type Change,
+  IntentLost,
+  Irreplaceable,
+  type MetadataStore,
+} from "../../src/metadata/metadata_store.ts";
 import type { StoredName } from "../../src/nix/stored_name.ts";
 import { fileOf, hash, keep, narOf, put } from "../support/metadata_rows.ts";
 import type { Clauses } from "./contract.ts";
@@ -38,6 +43,74 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     await store.apply([{ kind: "nar-gone", at }]);
     assert.deepEqual(await sumsOf(store), [70, 0]);
     assert.deepEqual((await store.findNar(name))?.kept, second);
+  },
+
+  "a recompressed object replaces the one that it was made of, and its row says its form": async (
+    store,
+  ) => {
+    await store.apply([put(a, []), ...keep(first)]);
+    const file = { ...second, form: "zstd" } as const;
+    const { at } = first;
+    const replaces = { at, quietSinceMs: 1 };
+    const [publishing] = keep(file);
+    assert.ok(publishing);
+    await store.apply([publishing]);
+    await store.apply([{ kind: "nar-kept", file, owner: "we", atMs: 1, replaces }]);
+    assert.deepEqual((await store.findNar(name))?.kept, file);
+    assert.deepEqual(await store.keptNars(""), [{ name, ...file }]);
+    assert.deepEqual(await store.pendingFiles(), [{ at, owner: "we", fileSize: 100 }]);
+    await store.apply([{ kind: "nar-marked", at: second.at, owner: "we" }]);
+    assert.equal((await store.findNar(name))?.kept, undefined);
+    const third = fileOf(name, 80);
+    await store.apply(keep(third));
+    assert.deepEqual((await store.findNar(name))?.kept, third);
+  },
+
+  "nar-kept is refused where it replaces an object that is no longer kept": async (store) => {
+    await store.apply([put(a, []), ...keep(first), ...keep(fileOf(name, 80))]);
+    const [publishing] = keep(second);
+    assert.ok(publishing);
+    await store.apply([publishing]);
+    const replaces = { at: first.at, quietSinceMs: 1 };
+    await assert.rejects(
+      store.apply([{ kind: "nar-kept", file: second, owner: "we", atMs: 1, replaces }]),
+      Irreplaceable,
+    );
+    assert.equal((await store.findNar(name))?.kept?.fileSize, 80);
+  },
+
+  "nar-kept is refused where a client got only a part of the object that it replaces": async (
+    store,
+  ) => {
+    const [publishing] = keep(second);
+    assert.ok(publishing);
+    await store.apply([put(a, []), ...keep(first), publishing]);
+    await store.apply([{ kind: "nar-broken", at: first.at, atMs: 5_000 }]);
+    await store.apply([{ kind: "nar-broken", at: first.at, atMs: 4_000 }]);
+    assert.equal((await store.findNar(name))?.brokenAtMs, 5_000);
+    const replacing = (quietSinceMs: number): Change => {
+      const replaces = { at: first.at, quietSinceMs };
+      return { kind: "nar-kept", file: second, owner: "we", atMs: 1, replaces };
+    };
+    await assert.rejects(store.apply([replacing(5_000)]), Irreplaceable);
+    assert.deepEqual((await store.findNar(name))?.kept, first);
+    await store.apply([replacing(5_001)]);
+    assert.deepEqual((await store.findNar(name))?.kept, second);
+  },
+
+  "usedNars lists kept NARs by the last use of their narinfos, the newest first": async (store) => {
+    const [b, c, d] = [hash("b"), hash("c"), hash("d")];
+    await store.apply([put(a, [], 3_000), put(b, [], 9_000), put(c, [], 5_000), put(d, [], 7_000)]);
+    await store.apply([...keep(first), ...keep(fileOf(narOf(c).name))]);
+    await store.apply(keep({ ...fileOf(narOf(d).name), form: "zstd" }));
+    await store.apply([{ kind: "put-pin", pin: { storePathHash: c, pinnedAtMs: 1 } }]);
+    while (await store.protect(100));
+    const [newest, ...older] = await store.usedNars(10);
+    assert.equal(newest?.narName, narOf(d).name);
+    assert.equal(newest.form, "zstd");
+    assert.deepEqual(older.map(({ narName }) => narName), [narOf(c).name, name]);
+    assert.deepEqual(await store.usedNars(1), [newest]);
+    assert.deepEqual(await store.usedNars(10, newest.cursor), older);
   },
 
   "nar-kept is refused after another member has settled the intent": async (store) => {

@@ -1,14 +1,16 @@
 import type { Bytes } from "../../src/base/bytes.ts";
 import type { GraphRow } from "../../src/metadata/graph_finder.ts";
-import type {
-  Change,
-  KeptNar,
-  MetadataStore,
-  NarinfoRow,
-  NarRecord,
-  NarSource,
-  PathTimes,
-  PinRoot,
+import {
+  type Change,
+  type KeptNar,
+  type MetadataStore,
+  type NarinfoRow,
+  type NarRecord,
+  type NarSource,
+  NEWEST_USE,
+  type PathTimes,
+  type PinRoot,
+  type UsedNar,
 } from "../../src/metadata/metadata_store.ts";
 import type { RowSweepOrder, SweptRows } from "../../src/metadata/row_sweeper.ts";
 import type {
@@ -44,6 +46,7 @@ import {
   stockOf,
   sweepFrom,
   type Tables,
+  usedNarsIn,
 } from "./memory_tables.ts";
 
 /** The metadata store's contract in maps, for tests above the port. */
@@ -85,6 +88,10 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
       .flatMap(({ name, kept }) => kept === undefined ? [] : [{ name, ...kept }])
       .filter(({ name }) => name.startsWith(prefix))
       .sort((a, b) => a.name < b.name ? -1 : 1);
+  }
+
+  async usedNars(countMax: number, after = NEWEST_USE): Promise<readonly UsedNar[]> {
+    return usedNarsIn(this.#open(), countMax, after);
   }
 
   async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {

@@ -1,6 +1,7 @@
 import {
   type Change,
   IntentLost,
+  Irreplaceable,
   type KeptFile,
   type NarinfoRow,
   NarNameTaken,
@@ -10,6 +11,8 @@ import {
   Outdated,
   type PinRoot,
   ReservationLost,
+  type UseCursor,
+  type UsedNar,
 } from "../../src/metadata/metadata_store.ts";
 import type {
   ColdEntry,
@@ -106,6 +109,7 @@ export function applyTo(tables: Tables, change: Change): void {
     case "nar-publishing":
     case "nar-kept":
     case "nar-sealed":
+    case "nar-broken":
     case "nar-marked":
     case "nar-taken":
     case "nar-stuck":
@@ -198,6 +202,10 @@ function changeFile(
     case "nar-kept": {
       const { owner } = change;
       if (pending.get(at)?.owner !== owner) throw new IntentLost(at);
+      const { replaces } = change;
+      const isReplaceable = replaces === undefined ||
+        kept?.at === replaces.at && (nar.brokenAtMs ?? 0) < replaces.quietSinceMs;
+      if (!isReplaceable) throw new Irreplaceable(at);
       if (!unreserve(tables, owner, change.reservedBytes)) throw new ReservationLost(at);
       pending.delete(at);
       if (kept !== undefined && kept.at !== at) mark(tables, kept, owner);
@@ -206,6 +214,9 @@ function changeFile(
     }
     case "nar-sealed":
       if (kept?.at === at) nars.set(narName, { ...rest, kept: { ...kept, seal: change.seal } });
+      return;
+    case "nar-broken":
+      nars.set(narName, { ...nar, brokenAtMs: Math.max(nar.brokenAtMs ?? 0, change.atMs) });
       return;
     case "nar-marked":
       if (kept?.at !== at) return;
@@ -288,6 +299,32 @@ export function stockOf(tables: Tables, except?: MemberId): Stock {
     protectedBytes: sum(kept.filter((nar) => names.has(nar.name))),
     reservedBytes: reservedBytesOf(tables, except),
   };
+}
+
+/** Kept NARs, those of the newest uses first. */
+export function usedNarsIn(
+  { touches, narinfos, nars }: Tables,
+  countMax: number,
+  after: UseCursor,
+): readonly UsedNar[] {
+  return [...touches].map(([path, usedAtMs], id) => ({ path, cursor: { usedAtMs, id } }))
+    .flatMap(({ path, cursor }) => {
+      const nar = nars.get(narinfos.get(path)?.narName as NarName);
+      if (nar?.kept === undefined) return [];
+      const { kept: { form }, brokenAtMs } = nar;
+      return [{
+        narName: nar.name,
+        usedAtMs: cursor.usedAtMs,
+        cursor,
+        ...form === undefined ? {} : { form },
+        ...brokenAtMs === undefined ? {} : { brokenAtMs },
+      }];
+    })
+    .filter(({ cursor: { usedAtMs, id } }) =>
+      usedAtMs < after.usedAtMs || usedAtMs === after.usedAtMs && id < after.id
+    )
+    .sort((a, b) => b.usedAtMs - a.usedAtMs || b.cursor.id - a.cursor.id)
+    .slice(0, countMax);
 }
 
 /** Entries that may be evicted, in order; the ids are places in that order. */

@@ -121,13 +121,15 @@ function encode(change: Change): unknown {
       if (change.onlyIf === undefined) return change;
       return { ...change, onlyIf: { ...change.onlyIf, ...objectOf(change.onlyIf.at) } };
     case "nar-kept": {
-      const { file, ...rest } = change;
-      return { ...rest, ...file, ...objectOf(file.at) };
+      const { file, replaces, ...rest } = change;
+      const former = replaces && { replaces: { ...replaces, ...objectOf(replaces.at) } };
+      return { ...rest, ...file, ...objectOf(file.at), ...former };
     }
     case "nar-taken":
       return { ...change, ...objectOf(change.at), owner: NOBODY };
     case "nar-publishing":
     case "nar-sealed":
+    case "nar-broken":
     case "nar-marked":
     case "nar-stuck":
     case "nar-gone":

@@ -15,17 +15,19 @@ import type { DocumentRow } from "../document_keeper.ts";
 import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
 import type { KeyKeeper } from "../key_keeper.ts";
 import type { MemberBoard } from "../member_board.ts";
-import type {
-  Change,
-  DamageFinder,
-  KeptNar,
-  MetadataStore,
-  NarinfoRow,
-  NarRecord,
-  NarSource,
-  PathTimes,
-  PinRoot,
-  WriteOptions,
+import {
+  type Change,
+  type DamageFinder,
+  type KeptNar,
+  type MetadataStore,
+  type NarinfoRow,
+  type NarRecord,
+  type NarSource,
+  NEWEST_USE,
+  type PathTimes,
+  type PinRoot,
+  type UsedNar,
+  type WriteOptions,
 } from "../metadata_store.ts";
 import { type Migration, readMigrations } from "../migrations.ts";
 import {
@@ -44,8 +46,10 @@ import {
   readSignedPath,
   readSource,
   readStock,
+  readUsedNar,
   type SignedPathColumns,
   type StockColumns,
+  type UsedNarColumns,
 } from "../rows.ts";
 import type { NamedPath } from "../name_finder.ts";
 import type {
@@ -148,6 +152,14 @@ export class PostgresMetadataStore
   async keptNars(prefix: string): Promise<readonly KeptNar[]> {
     const rows = await this.#read<KeptColumns & { readonly name: string }>("keptNars", prefix);
     return rows.flatMap(readKeptNar);
+  }
+
+  async usedNars(countMax: number, after = NEWEST_USE): Promise<readonly UsedNar[]> {
+    const rows = await this.#read<UsedNarColumns>(
+      "usedNars",
+      ...[after.usedAtMs, after.id, countMax],
+    );
+    return rows.map(readUsedNar);
   }
 
   async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {

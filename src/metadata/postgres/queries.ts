@@ -6,11 +6,24 @@ const SQL = {
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
     WHERE p.hash = $1`,
   findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size, seen_at_ms,
-      kept_hash, kept_size, kept_id, kept_seal, kept_at_ms
+      kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form, broken_at_ms
     FROM nar WHERE name = $1`,
   // `~` sorts above every character of a name.
-  keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal, kept_at_ms FROM nar
+  keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form
+    FROM nar
     WHERE name >= $1 AND name < $1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
+  // Each part reads its index from the newest on.
+  usedNars: `SELECT * FROM (
+      SELECT u.path_id AS id, u.used_at_ms, n.name, n.kept_form, n.broken_at_ms
+      FROM narinfo_use u JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
+      WHERE u.protected AND u.kept AND (u.used_at_ms, u.path_id) < ($1, $2)
+      ORDER BY u.used_at_ms DESC, u.path_id DESC LIMIT $3) AS one
+    UNION ALL SELECT * FROM (
+      SELECT u.path_id AS id, u.used_at_ms, n.name, n.kept_form, n.broken_at_ms
+      FROM narinfo_use u JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
+      WHERE NOT u.protected AND u.kept AND (u.used_at_ms, u.path_id) < ($1, $2)
+      ORDER BY u.used_at_ms DESC, u.path_id DESC LIMIT $3) AS other
+    ORDER BY used_at_ms DESC, id DESC LIMIT $3`,
   sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
     WHERE n.name = $1`,
   narinfosOf: `SELECT p.hash FROM nar n JOIN narinfo i ON i.nar_id = n.id

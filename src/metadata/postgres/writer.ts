@@ -5,6 +5,7 @@ import {
   type Change,
   closedFailure,
   IntentLost,
+  Irreplaceable,
   NarNameTaken,
   Outdated,
   ReservationLost,
@@ -171,6 +172,7 @@ function refusalOf({ code, message, detail }: ListError): Failure {
   if (code === REFUSED) {
     if (message === "taken") return new NarNameTaken(detail as NarName);
     if (message === "intent") return new IntentLost(detail as StoredName);
+    if (message === "replaced") return new Irreplaceable(detail as StoredName);
     if (message === "reservation") return new ReservationLost(detail as StoredName);
     if (message === "outdated") return new Outdated(detail as StorePathHash);
   }

@@ -3,6 +3,7 @@ import {
   type Change,
   type ChangeOf,
   IntentLost,
+  Irreplaceable,
   type NarinfoCondition,
   type NarinfoRow,
   NarNameTaken,
@@ -94,6 +95,7 @@ export class ChangeApplier {
       case "nar-publishing":
       case "nar-kept":
       case "nar-sealed":
+      case "nar-broken":
       case "nar-marked":
       case "nar-taken":
       case "nar-stuck":
@@ -278,7 +280,14 @@ export class ChangeApplier {
 
 /** A locked database or a full disk fails every list: single transactions would fail too. */
 function isOfOneList(error: unknown): boolean {
-  const refusals = [NarNameTaken, IntentLost, Outdated, ReservationLost, Unprepared];
+  const refusals = [
+    NarNameTaken,
+    IntentLost,
+    Irreplaceable,
+    Outdated,
+    ReservationLost,
+    Unprepared,
+  ];
   if (refusals.some((kind) => error instanceof kind)) return true;
   return resultCodeOf(error) === SQLITE_CONSTRAINT;
 }

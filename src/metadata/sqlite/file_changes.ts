@@ -1,6 +1,12 @@
 import { NOBODY } from "../../base/member_id.ts";
 import { narNameOf, publishIdOf } from "../../nix/stored_name.ts";
-import { type Change, type ChangeOf, IntentLost, ReservationLost } from "../metadata_store.ts";
+import {
+  type Change,
+  type ChangeOf,
+  IntentLost,
+  Irreplaceable,
+  ReservationLost,
+} from "../metadata_store.ts";
 import type { Statements } from "./statements.ts";
 
 /** A change to the stored objects of a NAR. */
@@ -21,6 +27,9 @@ export function changeFile(statements: Statements, change: FileChange): void {
     case "nar-sealed":
       statements.sealNar.run(change.seal, narId, id);
       return;
+    case "nar-broken":
+      statements.breakNar.run(change.atMs, narId);
+      return;
     case "nar-marked":
       if (Number(statements.markNar.run(change.owner, narId, id).changes) === 0) return;
       statements.unkeepNar.run(narId);
@@ -40,16 +49,23 @@ export function changeFile(statements: Statements, change: FileChange): void {
 }
 
 function keep(statements: Statements, narId: number, change: ChangeOf<"nar-kept">): void {
-  const { file, owner, atMs, reservedBytes } = change;
-  const { at, seal = null, fileHash, fileSize, keptAtMs = null } = file;
+  const { file, owner, atMs, reservedBytes, replaces } = change;
+  const { at, seal = null, fileHash, fileSize, keptAtMs = null, form = null } = file;
   const id = publishIdOf(at);
   const intent = statements.settle.get(narId, id);
   if (intent?.["owner"] !== owner) throw new IntentLost(at);
+  if (replaces !== undefined) {
+    const { replaceableNar } = statements;
+    const former = publishIdOf(replaces.at);
+    if (replaceableNar.get(narId, former, replaces.quietSinceMs) === undefined) {
+      throw new Irreplaceable(at);
+    }
+  }
   if (reservedBytes !== undefined) {
     const { changes } = statements.unreserve.run(reservedBytes, owner);
     if (Number(changes) === 0) throw new ReservationLost(at);
   }
   statements.markFormerNar.run(owner, narId, id);
-  statements.keepNar.run(id, seal, fileHash, fileSize, keptAtMs, narId);
+  statements.keepNar.run(id, seal, fileHash, fileSize, keptAtMs, form, narId);
   statements.addLooseNar.run(atMs, narId);
 }

@@ -67,13 +67,18 @@ export const SPACE_SQL = {
     WHERE l.staged_until_ms > 0 AND l.staged_until_ms <= ? AND n.kept_size IS NOT NULL`,
   removeLooseNar: "DELETE FROM loose_nar WHERE nar_id = ?",
   keepNar: `UPDATE nar
-    SET kept_id = ?, kept_seal = ?, kept_hash = ?, kept_size = ?, kept_at_ms = ? WHERE id = ?`,
+    SET kept_id = ?, kept_seal = ?, kept_hash = ?, kept_size = ?, kept_at_ms = ?,
+      kept_form = ?
+    WHERE id = ?`,
   sealNar: `UPDATE nar SET kept_seal = ?
     WHERE id = ? AND kept_size IS NOT NULL AND kept_id = ?`,
   /** Call it after the file is marked. */
   unkeepNar: `UPDATE nar SET kept_id = '', kept_seal = NULL, kept_hash = NULL, kept_size = NULL,
-      kept_at_ms = NULL
+      kept_at_ms = NULL, kept_form = NULL
     WHERE id = ?`,
+  breakNar: `UPDATE nar SET broken_at_ms = max(coalesce(broken_at_ms, 0), ?) WHERE id = ?`,
+  replaceableNar: `SELECT 1 FROM nar WHERE id = ? AND kept_size IS NOT NULL AND kept_id = ?
+      AND coalesce(broken_at_ms, 0) < ?`,
   loseNar: "UPDATE nar SET seen_at_ms = 0 WHERE id = ? AND seen_at_ms IS NOT NULL",
   /** Marks a file that no narinfo names: a shared one stays. */
   markUnnamedNar: `INSERT INTO pending_file (nar_id, publish_id, owner, size)

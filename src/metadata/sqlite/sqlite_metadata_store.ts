@@ -20,8 +20,10 @@ import {
   type NarinfoRow,
   type NarRecord,
   type NarSource,
+  NEWEST_USE,
   type PathTimes,
   type PinRoot,
+  type UsedNar,
   type WriteOptions,
 } from "../metadata_store.ts";
 import type { MemberBoard } from "../member_board.ts";
@@ -75,8 +77,10 @@ import {
   readSignedPath,
   readSource,
   readStock,
+  readUsedNar,
   type SignedPathColumns,
   type StockColumns,
+  type UsedNarColumns,
 } from "../rows.ts";
 import { ReferenceSlices } from "./reference_slices.ts";
 import { FIRST_PATH, RowSweep } from "./row_sweep.ts";
@@ -148,6 +152,11 @@ export class SqliteMetadataStore
   async keptNars(prefix: string): Promise<readonly KeptNar[]> {
     return this.#read("keptNars").all(prefix)
       .flatMap((row) => readKeptNar(row as unknown as KeptColumns & { readonly name: string }));
+  }
+
+  async usedNars(countMax: number, after = NEWEST_USE): Promise<readonly UsedNar[]> {
+    const rows = this.#read("usedNars").all(after.usedAtMs, after.id, countMax);
+    return rows.map((row) => readUsedNar(row as unknown as UsedNarColumns));
   }
 
   async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
