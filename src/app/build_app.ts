@@ -1,5 +1,6 @@
 import { allInFlight } from "../cache/fetch/transfer_progress.ts";
 import { Downloads } from "../cache/download/downloads.ts";
+import { NarForms } from "../cache/forms/nar_forms.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
 import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
@@ -277,11 +278,12 @@ function buildCache(
   const inFlight = allInFlight([downloads, transfers]);
   metrics.gauge("in_flight_downloads", {}, () => inFlight.count);
   const kept = buildKeptNars(parts, { downloads, space });
+  const forms = new NarForms({ verifier, metadata, nowMs, log });
   const shared = { pool, negative, demotions, touches, downloads, kept, space, names, loops };
   const { narinfos, narinfoFetches, prefetch } = buildNarinfos(parts, shared);
   return {
     ...{ pool, lastAnswers, downloads, inFlight, space },
-    ...{ kept, negative, absentDocuments, verifier },
+    ...{ kept, forms, negative, absentDocuments, verifier },
     prepareWorkers() {
       // Without upstreams the Workers would waste 30 MB. The first upload starts its own.
       if (pool.isEmpty) return;
@@ -294,7 +296,7 @@ function buildCache(
     remover: buildRemover(parts, space, reads),
     ...{ narinfos, narinfoFetches, prefetch },
     ...buildNars(parts, {
-      ...{ upstreams, attempts, transfers, verifier, downloads, kept, narinfos },
+      ...{ upstreams, attempts, transfers, verifier, downloads, kept, forms, narinfos },
       ...{ absent: absentNars, loops },
       watchers: { touches, reads, prefetch: prefetch ?? NO_PREFETCH },
     }),

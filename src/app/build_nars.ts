@@ -1,6 +1,7 @@
 import type { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { SinkFetcher, type SinkFetcherDeps } from "../cache/fetch/sink_fetcher.ts";
+import type { NarForms } from "../cache/forms/nar_forms.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { PassThroughDeps } from "../cache/pass_through/pass_through.ts";
 import type { NarinfoServer } from "../cache/narinfo/serve_narinfo.ts";
@@ -27,6 +28,7 @@ export interface NarNeighbours {
   readonly watchers: NarServerDeps["watchers"];
   readonly downloads: Downloads;
   readonly kept: KeptNars;
+  readonly forms: NarForms;
   readonly narinfos: Pick<NarinfoServer, "serve">;
   /** NAR names that no upstream has. */
   readonly absent: NegativeCache<NarName>;
@@ -37,7 +39,7 @@ export interface NarNeighbours {
 export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   const { metadata, leases } = parts.stores;
   const { metrics, tracer = NO_TRACER } = parts.telemetry;
-  const { attempts, transfers, verifier, watchers, downloads, kept, narinfos } = neighbours;
+  const { attempts, transfers, verifier, watchers, downloads, kept, forms, narinfos } = neighbours;
   const timeouts = narTimeouts(parts.upstream.settings);
   const { candidates } = attempts;
   const { pool } = neighbours.upstreams;
@@ -54,10 +56,10 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   };
   const { attempts: { candidates: withHolders } } = passThrough;
   const sizes = { candidates: withHolders, narClients: sources, ...timeouts };
-  const here = new MemberNarServer({ metadata, kept, downloads, reads: watchers.reads });
+  const here = new MemberNarServer({ metadata, kept, downloads, forms, reads: watchers.reads });
   return {
     nars: new NarServer({
-      ...{ kept, downloads, passThrough, watchers },
+      ...{ kept, forms, downloads, passThrough, watchers },
       memberDownloads: leases && new MemberDownloads({
         ...{ members: sources, downloads, here, passThrough },
         sinks: (own) => sinks(sources.with(own)),

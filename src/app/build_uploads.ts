@@ -1,6 +1,7 @@
 import { MemoryAllowance } from "../base/memory_allowance.ts";
 import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import { documentBytesMax } from "../cache/documents/document_bytes.ts";
+import type { NarForms } from "../cache/forms/nar_forms.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
@@ -34,6 +35,7 @@ const MEMORY_BYTES_MAX = 64 << 20;
 /** The parts of the cache that an upload changes. */
 export interface UploadNeighbours {
   readonly kept: KeptNars;
+  readonly forms: NarForms;
   readonly space: Space;
   readonly reads: ActiveReads;
   readonly touches: Touches;
@@ -56,11 +58,11 @@ export interface BuiltUploads {
 export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): BuiltUploads {
   const { stores, identity, telemetry: { metrics, log, tracer = NO_TRACER }, nowMs } = parts;
   const { metadata, nars, spool, space: { owner } } = stores;
-  const { kept, space, reads, touches, negative, absentDocuments, verifier } = neighbours;
+  const { kept, forms, space, reads, touches, negative, absentDocuments, verifier } = neighbours;
   const signer = createSigner(identity.secretKey);
   const changed = () => void space.altered();
   const entries = { kept: openForPush(kept), reads, touches };
-  const stored = new StoredView({ metadata, entries, signer });
+  const stored = new StoredView({ metadata, entries, forms, signer });
   const allowance = new MemoryAllowance(MEMORY_BYTES_MAX);
   const received = metrics.series("upload_bytes_total", {});
   const narUploads = new NarUploads({

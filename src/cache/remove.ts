@@ -1,4 +1,5 @@
 import type { MetadataStore } from "../metadata/metadata_store.ts";
+import { formerNames } from "./forms/recompressed.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
@@ -43,7 +44,8 @@ export class Remover {
 
   /** Removes a NAR file, even one that narinfos name: the next request fetches it again. */
   async nar(narName: NarName): Promise<boolean> {
-    const removed = await this.#file(narName);
+    let removed = await this.#file(narName);
+    for (const former of formerNames(narName)) removed ||= await this.#file(former);
     if (removed) this.#deps.changed();
     return removed;
   }

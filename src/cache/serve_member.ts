@@ -6,7 +6,7 @@ import type { Client, Requester } from "./nar/requester.ts";
 import type { Download } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
-import { openStored } from "./kept/stored_answer.ts";
+import { openStored, type StoredAnswerDeps } from "./kept/stored_answer.ts";
 import type { NarAnswer } from "./nar/nar_answer.ts";
 import { announcedFileSize } from "./nar/nar_naming.ts";
 
@@ -15,6 +15,7 @@ export interface MemberNarServerDeps {
   readonly kept: Pick<KeptNars, "open">;
   readonly downloads: Pick<Downloads, "find">;
   readonly reads: ActiveReads;
+  readonly forms: StoredAnswerDeps["forms"];
 }
 
 /** Answers the NAR requests of other members from this one's files. It sends no request. */

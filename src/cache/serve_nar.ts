@@ -1,5 +1,12 @@
 import type { NarFinder, NarinfoRow, NarRecord } from "../metadata/metadata_store.ts";
-import { compressionOf, hashOf, type NarName, type NarReference } from "../nix/nar_name.ts";
+import type { Compression } from "../nix/compression.ts";
+import {
+  compressionOf,
+  hashOf,
+  type NarName,
+  type NarReference,
+  renamedNar,
+} from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
@@ -9,6 +16,8 @@ import { type Download, type DownloadReader, KeptElsewhere, NotKept } from "./do
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { NarPart } from "./fetch/nar_fetcher.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
+import { formFacts, type NarForms, unknownFacts } from "./forms/nar_forms.ts";
+import { formerNames } from "./forms/recompressed.ts";
 import { openStored } from "./kept/stored_answer.ts";
 import {
   type CacheResult,
@@ -28,14 +37,17 @@ import type { UnnamedNarServer } from "./serve_unnamed_nar.ts";
 import type { MemberDownloads } from "./serve_member_download.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Touches } from "./touches.ts";
-import { NarUnpacker, unpackedFacts } from "./unpacked_nar.ts";
 
 /** Attempts to join another member's download, which may end between the query and the join. */
 const TRIES_MAX = 3;
 
+/** The compression that most upstreams send: larder looks for a lost file under that name too. */
+const FORMER_OF_LOST = "xz";
+
 export interface NarServerDeps {
   readonly kept: Pick<KeptNars, "open">;
   readonly downloads: Downloads;
+  readonly forms: Pick<NarForms, "answer" | "unknownAnswer" | "broke">;
   readonly passThrough: PassThroughDeps;
   /** Default: there are no other members. */
   readonly memberDownloads?: Pick<MemberDownloads, "open"> | undefined;
@@ -65,18 +77,22 @@ export interface WantedNar {
   readonly unpacked?: NarRecord | undefined;
 }
 
+/** The row of a wanted file, and the form that the client wants. */
+interface LocatedNar {
+  readonly nar: NarRecord;
+  readonly to: Compression;
+}
+
 /** Answers NAR requests: from the store, from a running download, or from a new one. */
 export class NarServer {
   readonly #deps: NarServerDeps;
   readonly #metadata: NarFinder;
   readonly #tracer: Tracer;
-  readonly #unpacker: NarUnpacker;
 
   constructor(deps: NarServerDeps) {
     this.#deps = deps;
     this.#metadata = deps.sizes.candidates.metadata;
     this.#tracer = deps.passThrough.tracer;
-    this.#unpacker = new NarUnpacker(deps.passThrough.verifier);
   }
 
   /**
@@ -94,25 +110,52 @@ export class NarServer {
 
   /** `undefined` for an absent file. Throws when a download fails before its first byte. */
   async open(
-    { name, unpacked }: WantedNar,
+    wanted: WantedNar,
     requestId: string,
     client: Client,
   ): Promise<NarAnswer | undefined> {
-    const file = await this.#openFile(name, { requestId, client });
-    return file && unpacked ? this.#unpacker.unpack(file, unpacked) : file;
+    const requester = { requestId, client };
+    const located = await this.#locate(wanted);
+    if (located === undefined) return await this.#openUnnamed(wanted.name, requester);
+    const { nar, to } = located;
+    const { watchers, forms } = this.#deps;
+    watchers.touches.nar(nar.name);
+    const isFirstOfPrefetch = watchers.prefetch.requested(nar.name);
+    const stored = await openStored(this.#stored, nar, requester, to);
+    if (stored !== undefined) return isFirstOfPrefetch ? { ...stored, isFirstOfPrefetch } : stored;
+    const file = await this.#fetch(nar, requester);
+    if (file === undefined) return undefined;
+    const release = (isWhole: boolean) => {
+      file.release?.(isWhole);
+      if (!isWhole) void forms.broke(nar);
+    };
+    return forms.answer({ ...file, release }, nar, nar, to);
   }
 
-  async #openFile(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
-    const { kept, watchers } = this.#deps;
-    const nar = await this.#metadata.findNar(narName);
-    if (nar === undefined) {
-      return await this.#deps.unnamedNars.open(narName, requester);
-    }
-    watchers.touches.nar(narName);
-    const isFirstOfPrefetch = watchers.prefetch.requested(narName);
-    const answer = await openStored({ kept, ...watchers }, nar, requester);
-    if (answer === undefined) return await this.#fetch(nar, requester);
-    return isFirstOfPrefetch ? { ...answer, isFirstOfPrefetch } : answer;
+  /**
+   * `undefined` for a file without a row. The name of a recompressed file leads to the row of the
+   * file that it was made of, whether or not larder still has it.
+   */
+  async #locate({ name, unpacked }: WantedNar): Promise<LocatedNar | undefined> {
+    const nar = await this.#metadata.findNar(name);
+    if (nar !== undefined) return { nar, to: unpacked ? "none" : nar.compression };
+    const former = await Promise.all(formerNames(name).map((one) => this.#metadata.findNar(one)));
+    const found = former.find((one) => one !== undefined);
+    return found && { nar: found, to: compressionOf(name) };
+  }
+
+  /** A client may remember the name of a recompressed file whose row was lost. */
+  async #openUnnamed(name: NarName, requester: Requester): Promise<NarAnswer | undefined> {
+    const { unnamedNars, forms } = this.#deps;
+    const file = await unnamedNars.open(name, requester);
+    if (file !== undefined || formerNames(name).length === 0) return file;
+    const former = await unnamedNars.open(renamedNar(name, FORMER_OF_LOST), requester);
+    return former && forms.unknownAnswer(former, FORMER_OF_LOST);
+  }
+
+  get #stored() {
+    const { kept, forms, watchers } = this.#deps;
+    return { kept, forms, ...watchers };
   }
 
   /**
@@ -159,9 +202,8 @@ export class NarServer {
 
   /** The file that another member has stored meanwhile. */
   async #openStoredSince(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
-    const { kept, watchers } = this.#deps;
     const nar = await this.#metadata.findNar(narName, { fresh: true });
-    return nar && await openStored({ kept, ...watchers }, nar, requester);
+    return nar && await openStored(this.#stored, nar, requester);
   }
 
   /** `undefined` for a file that cannot be stored here. */
@@ -207,27 +249,27 @@ export class NarServer {
 
   /** The same facts without a download, for HEAD. */
   async stat(
-    { name, unpacked }: WantedNar,
+    wanted: WantedNar,
     requestId: string,
     client: Client,
   ): Promise<NarFacts | undefined> {
-    const facts = await this.#statFile(name, requestId, client);
-    return facts && unpacked ? unpackedFacts(facts, unpacked) : facts;
+    const located = await this.#locate(wanted);
+    if (located === undefined) return await this.#statUnnamed(wanted.name, requestId);
+    const { nar, to } = located;
+    const isFirstOfPrefetch = this.#deps.watchers.prefetch.has(nar.name);
+    await using answer = await openStored(this.#stored, nar, { requestId, client }, to);
+    if (answer !== undefined) return { ...factsOf(answer), isFirstOfPrefetch };
+    const facts = await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId) ??
+      await this.#deps.unnamedNars.stat(nar.name, requestId, await this.#askedBesides(nar));
+    return facts && formFacts(facts, nar, nar, to);
   }
 
-  async #statFile(
-    narName: NarName,
-    requestId: string,
-    client: Client,
-  ): Promise<NarFacts | undefined> {
-    const nar = await this.#metadata.findNar(narName);
-    if (nar === undefined) return await this.#deps.unnamedNars.stat(narName, requestId);
-    const { kept, watchers } = this.#deps;
-    const isFirstOfPrefetch = watchers.prefetch.has(narName);
-    await using answer = await openStored({ kept, ...watchers }, nar, { requestId, client });
-    if (answer !== undefined) return { ...factsOf(answer), isFirstOfPrefetch };
-    return await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId) ??
-      await this.#deps.unnamedNars.stat(narName, requestId, await this.#askedBesides(nar));
+  async #statUnnamed(name: NarName, requestId: string): Promise<NarFacts | undefined> {
+    const { unnamedNars } = this.#deps;
+    const facts = await unnamedNars.stat(name, requestId);
+    if (facts !== undefined || formerNames(name).length === 0) return facts;
+    const former = await unnamedNars.stat(renamedNar(name, FORMER_OF_LOST), requestId);
+    return former && unknownFacts(former);
   }
 
   /** `undefined` without a download, or with one that failed before a client could need it. */

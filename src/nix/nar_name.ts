@@ -73,6 +73,11 @@ export function plainNarName(name: NarName): NarName {
   return `${hashOf(name)}${endingIn(name)}` as NarName;
 }
 
+/** The name of the same NAR in another compression: it keeps the hash, and the mark. */
+export function renamedNar(name: NarName, compression: Compression): NarName {
+  return `${name.slice(0, name.indexOf("."))}${endingOf(compression)}` as NarName;
+}
+
 function endingIn(name: string): string {
   return name.slice(name.indexOf("."));
 }

@@ -41,6 +41,7 @@ function* spoken(compression: SpokenCompression, nar: Uint8Array, byteLength: nu
 
 function* spokenUnsized(nar: Uint8Array, byteLength: number) {
   const speaker = new UnsizedZstdSpeaker();
+  yield speaker.begin();
   for (const piece of pieces(nar, byteLength)) yield speaker.speak(piece);
   yield speaker.end();
 }

@@ -346,7 +346,7 @@ const WRITES: ReadonlySet<string> = new Set(["apply", "pin", "unpin", "sweepRows
 /** The body of an answer; `release` is called once it is sent, or its reader has left. */
 function released(
   body: Uint8Array | ReadableStream<Uint8Array>,
-  release: () => void = () => undefined,
+  release: (isWhole: boolean) => void = () => undefined,
 ): ReadableStream<Uint8Array> {
   const reader = (body instanceof Uint8Array ? ReadableStream.from([body]) : body).getReader();
   return new ReadableStream({
@@ -354,15 +354,15 @@ function released(
       try {
         const { value, done } = await reader.read();
         if (!done) return controller.enqueue(value);
-        release();
+        release(true);
         controller.close();
       } catch (error) {
-        release();
+        release(false);
         throw error;
       }
     },
     async cancel(reason) {
-      release();
+      release(false);
       await reader.cancel(reason);
     },
   }, { highWaterMark: 0 });

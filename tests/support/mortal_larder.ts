@@ -3,6 +3,7 @@ import { Demotions } from "../../src/cache/sources/demotions.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
 import { PassThroughTransfers } from "../../src/cache/pass_through/pass_through_transfers.ts";
 import { SinkFetcher } from "../../src/cache/fetch/sink_fetcher.ts";
+import { NarForms } from "../../src/cache/forms/nar_forms.ts";
 import { KeptNars } from "../../src/cache/kept/kept_nars.ts";
 import { NegativeCache } from "../../src/cache/narinfo/negative_cache.ts";
 import { createSigner } from "../../src/cache/narinfo/own_signature.ts";
@@ -240,8 +241,9 @@ export class RunningLarder {
     const passThrough = { attempts, sinks, transfers, verifier, tracer };
     const sizes = { candidates, narClients, hedgeAfterMs: 60_000 };
     const unnamedNars = NO_UNNAMED_NARS;
+    const forms = new NarForms({ verifier, metadata, nowMs, log });
     this.nars = new NarServer({
-      ...{ kept, downloads, passThrough, unnamedNars, sizes },
+      ...{ kept, forms, downloads, passThrough, unnamedNars, sizes },
       narinfoOf: (storePathHash) => metadata.findNarinfo(storePathHash),
       isUpstream: () => true,
       watchers: { touches, reads, prefetch: NO_PREFETCH },

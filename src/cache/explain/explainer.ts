@@ -102,6 +102,7 @@ export class Explainer {
         file_bytes: nar.kept?.fileSize ?? nar.fileSize ?? null,
         nar_bytes: nar.narSize,
         stored_at: iso(nar.kept?.keptAtMs),
+        recompressed: nar.kept?.form ?? null,
         seen_at: iso(nar.seenAtMs),
         from: sendersOf(transfers?.senders, upstreams),
       },

@@ -28,6 +28,8 @@ export interface Explanation {
     readonly nar_bytes: number;
     /** `null` if it is not stored, or an older larder stored it. */
     readonly stored_at: string | null;
+    /** Compression of the stored file, where larder has recompressed it at `stored_at`. */
+    readonly recompressed: "zstd" | null;
     /**
      * Time when an upstream's narinfo last named it; the beginning of 1970 if none was seen with it
      * since its file was given up; `null` if none ever did.

@@ -112,6 +112,8 @@ function storedReasons({ nar, narinfo, used_at }: ExplainedFacts): readonly stri
   const upstreams = narinfo?.upstreams ?? [];
   const stored = nar.stored_at === null
     ? "An older larder stored its NAR file, and did not record when."
+    : nar.recompressed !== null
+    ? `larder keeps its NAR file in ${nar.recompressed} since ${timeOfDay(nar.stored_at)}.`
     : upstreams.length === 0
     ? `Its NAR file was uploaded or imported at ${timeOfDay(nar.stored_at)}.`
     : `larder fetched its NAR file at ${timeOfDay(nar.stored_at)}, from ${

@@ -1,9 +1,12 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
 import type { NarFinder, NarinfoFinder, NarinfoRow } from "../../metadata/metadata_store.ts";
+import { renamedNar } from "../../nix/nar_name.ts";
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import type { NarReader } from "../../storage/nar_store.ts";
+import { asKept } from "../forms/narinfo_as_kept.ts";
+import { formOf } from "../forms/recompressed.ts";
 import type { Signer } from "../narinfo/own_signature.ts";
 import type { CacheFolder } from "./cache_folder.ts";
 
@@ -79,16 +82,18 @@ async function exportEntry(
   signal: AbortSignal,
 ): Promise<number> {
   const { storePathHash, narName } = row;
-  const kept = (await metadata.findNar(narName, { fresh: true }))?.kept;
+  const nar = await metadata.findNar(narName, { fresh: true });
+  const kept = nar?.kept;
   const stored = kept && await nars.open(kept.at, { signal });
-  if (kept === undefined || stored === undefined) {
+  if (nar === undefined || kept === undefined || stored === undefined) {
     throw new Failure("absent", "its NAR is not stored; fetch it with larder warm");
   }
   await using file = stored;
-  const isExported = folder.hasNar(narName, kept.fileSize);
+  const name = renamedNar(narName, formOf(nar, kept).compression);
+  const isExported = folder.hasNar(name, kept.fileSize);
   if (!isExported) {
-    await folder.putNar(narName, file.read(0, file.fileSize, { signal }), kept.fileHash);
+    await folder.putNar(name, file.read(0, file.fileSize, { signal }), kept.fileHash);
   }
-  await folder.putNarinfo(storePathHash, signer.textOf(row));
+  await folder.putNarinfo(storePathHash, asKept(signer.textOf(row), nar));
   return isExported ? 0 : kept.fileSize;
 }

@@ -39,12 +39,14 @@ function rawBlockHead(byteLength: number, isLast: boolean): readonly number[] {
 export class UnsizedZstdSpeaker {
   readonly #held = new Uint8Array(BLOCK_BYTES);
   #heldBytes = 0;
-  #hasBegun = false;
+
+  begin(): Bytes {
+    return Uint8Array.of(...MAGIC, UNSIZED_DESCRIPTOR, WINDOW_DESCRIPTOR);
+  }
 
   speak(piece: Uint8Array): Bytes {
-    const blocks: number = Math.floor((this.#heldBytes + piece.length - 1) / BLOCK_BYTES);
-    const out = new Outcome(this.#headBytes + Math.max(0, blocks) * (BLOCK_BYTES + 3));
-    this.#writeHead(out);
+    const blocks = Math.max(0, Math.ceil((this.#heldBytes + piece.length) / BLOCK_BYTES) - 1);
+    const out = new Outcome(blocks * (BLOCK_BYTES + 3));
     for (let at = 0; at < piece.length;) {
       if (this.#heldBytes === BLOCK_BYTES) this.#writeBlock(out, false);
       const part = piece.subarray(at, at + BLOCK_BYTES - this.#heldBytes);
@@ -56,19 +58,9 @@ export class UnsizedZstdSpeaker {
   }
 
   end(): Bytes {
-    const out = new Outcome(this.#headBytes + 3 + this.#heldBytes);
-    this.#writeHead(out);
+    const out = new Outcome(3 + this.#heldBytes);
     this.#writeBlock(out, true);
     return out.bytes;
-  }
-
-  get #headBytes(): number {
-    return this.#hasBegun ? 0 : MAGIC.length + 2;
-  }
-
-  #writeHead(out: Outcome): void {
-    if (!this.#hasBegun) out.add([...MAGIC, UNSIZED_DESCRIPTOR, WINDOW_DESCRIPTOR]);
-    this.#hasBegun = true;
   }
 
   #writeBlock(out: Outcome, isLast: boolean): void {

@@ -3,7 +3,6 @@ import { messageOf } from "../../base/failure.ts";
 import { removeForeign } from "./foreign_file.ts";
 import type {
   ChangeWriter,
-  KeptFile,
   NarFinder,
   NarinfoFinder,
   NarRecord,
@@ -12,6 +11,7 @@ import type { Narinfo } from "../../nix/narinfo.ts";
 import { formatNarinfo } from "../../nix/narinfo_format.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
+import { formerFile } from "../forms/recompressed.ts";
 import { narRowOf, narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
 import type { NarinfoUploads } from "../upload/narinfo_uploads.ts";
 import type { Requester } from "../nar/requester.ts";
@@ -170,7 +170,7 @@ export class Importer {
   /** The narinfo with larder's URL, and nothing about the file that is not so. */
   async #textOf(narinfo: Narinfo, name: NarName): Promise<string> {
     const nar = await this.#deps.metadata.findNar(name, { fresh: true });
-    const file: KeptFile | undefined = nar?.kept;
+    const file = nar?.kept && formerFile(nar, nar.kept);
     const hasHash = narinfo.fileHash === file?.fileHash;
     const facts = { hasHash, fileSize: file?.fileSize };
     return formatNarinfo(narinfo, { url: narUrlOf(name), file: facts });

@@ -57,6 +57,9 @@ export interface NarAnswer extends NarFacts, AsyncDisposable {
    * some seconds. `undefined` for bytes that are not in a file, or are in memory.
    */
   readonly handOver?: (() => Promise<StoredName>) | undefined;
-  /** Where set, call it when the bytes are sent, or will never be. */
-  readonly release?: () => void;
+  /**
+   * Where set, call it when the bytes are sent, or will never be. `isWhole`: the client got all of
+   * them.
+   */
+  readonly release?: (isWhole: boolean) => void;
 }

@@ -24,6 +24,7 @@ import {
   sourceOf,
   verifiedRowOf,
 } from "../nar/nar_naming.ts";
+import { formerFile } from "../forms/recompressed.ts";
 import type { Signer } from "./own_signature.ts";
 
 export interface NarinfoOptions extends AskOptions {
@@ -163,7 +164,7 @@ async function putOrVerified(
     const known = await metadata.findNar(claimed.name).catch(() => undefined);
     const verified = verifiedRowOf(known, claimed);
     if (verified === claimed) throw error;
-    return await put(verified, known?.kept?.fileSize);
+    return await put(verified, known?.kept && formerFile(known, known.kept).fileSize);
   }
 }
 

@@ -7,6 +7,7 @@ import { OUTAGES } from "../../telemetry/outages.ts";
 import type { Loops } from "../../upstream/loops.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
 import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "../prefetch/prefetch_ports.ts";
+import { asKept } from "../forms/narinfo_as_kept.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
 import type { Demotions } from "../sources/demotions.ts";
 import type { Touches } from "../touches.ts";
@@ -84,11 +85,14 @@ export class NarinfoServer {
     }
     // Another request has learned it during the read.
     if (row === undefined && negative.has(storePathHash)) return KNOWN_ABSENT;
-    const state = row && await this.#stateOf(row, requestId);
+    // A database that cannot be read now hides no narinfo in memory.
+    const nar = row && await metadata.findNar(row.narName).catch(() => undefined);
+    const state = row && await this.#stateOf(row, nar, requestId);
     if (row !== undefined && state === "leads to its NAR") {
       touches.narinfo(storePathHash);
       const isFirstOfPrefetch = prefetch.hit(row, { requestId, isHead });
-      return { cacheResult: "HIT", text: signer.textOf(row), isFirstOfPrefetch };
+      const text = signer.textOf(row);
+      return { cacheResult: "HIT", text: nar ? asKept(text, nar) : text, isFirstOfPrefetch };
     }
     return await this.#fetch({ storePathHash, row, isLost: state === "lost", requestId }, isHead);
   }
@@ -119,10 +123,12 @@ export class NarinfoServer {
   }
 
   /** Other than "leads to its NAR", upstreams must be asked for the narinfo again. */
-  async #stateOf(row: NarinfoRow, requestId: string): Promise<NarState> {
-    const { rows: { metadata }, kept, refresh } = this.#deps;
-    // A database that cannot be read now hides no narinfo in memory.
-    const nar = await metadata.findNar(row.narName).catch(() => undefined);
+  async #stateOf(
+    row: NarinfoRow,
+    nar: NarRecord | undefined,
+    requestId: string,
+  ): Promise<NarState> {
+    const { kept, refresh } = this.#deps;
     if (nar === undefined) return "leads to its NAR";
     if (await kept.isHere(nar, requestId)) {
       refresh?.served(row, nar, requestId);

@@ -37,7 +37,7 @@ export class OwnCopy implements NarClient {
     return {
       ...(fileSize === undefined ? {} : { fileSize }),
       offset,
-      body: bodyOf(pieces.getReader(), () => answer.release?.(), signal),
+      body: bodyOf(pieces.getReader(), () => answer.release?.(true), signal),
       framed: true,
     };
   }

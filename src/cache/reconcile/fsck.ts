@@ -12,6 +12,7 @@ import { sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { ListedNar, NarStore, StoredNar } from "../../storage/nar_store.ts";
+import { formOf } from "../forms/recompressed.ts";
 import { checkFile, checkNar, Mismatch } from "../verify/check_nar.ts";
 import { measureBytes } from "../verify/measure_nar.ts";
 import { findLost, isOrphan } from "./check_difference.ts";
@@ -204,13 +205,14 @@ async function wrongContent(
       controller.enqueue(chunk);
     },
   });
-  const { compression, narSize } = nar;
+  const { narSize } = nar;
+  const { compression } = formOf(nar, kept);
   const bytes = stored.read(0, stored.fileSize).pipeThrough(hashing);
   const measure = await measureBytes(bytes, { compression, narSizeMax: narSize });
   try {
     checkNar(nar, measure);
     const fileHash = sha256FromDigest(hash.digest());
-    checkFile({ ...nar, ...kept }, { fileHash, fileSize: stored.fileSize });
+    checkFile({ ...nar, ...kept, compression }, { fileHash, fileSize: stored.fileSize });
   } catch (error) {
     if (error instanceof Mismatch) return error.message;
     throw error;

@@ -9,6 +9,7 @@ import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Series } from "../../telemetry/metrics.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
+import { formerFile } from "../forms/recompressed.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { ownNames } from "./nar_names.ts";
 import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
@@ -96,7 +97,8 @@ export class NarUploads {
     const { publishing: { metadata }, entries } = this.#deps;
     for (const name of ownNames(narName)) {
       const nar = await metadata.findNar(name, { fresh: true });
-      if (nar?.kept?.fileHash !== hashOf(narName)) continue;
+      if (nar?.kept === undefined) continue;
+      if (formerFile(nar, nar.kept).fileHash !== hashOf(narName)) continue;
       if (await keptFile(entries, nar, requester) !== undefined) return true;
     }
     return false;

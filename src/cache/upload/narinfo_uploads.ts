@@ -15,6 +15,7 @@ import { withSignatures } from "../../nix/narinfo_signatures.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { formerFile } from "../forms/recompressed.ts";
 import { narUrlOf } from "../nar/nar_naming.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
 import type { Signer } from "../narinfo/own_signature.ts";
@@ -154,7 +155,7 @@ export class NarinfoUploads {
     const body = formatNarinfo(narinfo, {
       url: narUrlOf(nar.name),
       withoutSignature: ownSignature?.text,
-      file: { hasHash: true, fileSize: kept.fileSize },
+      file: { hasHash: true, fileSize: formerFile(nar, kept).fileSize },
     });
     if (body === before?.body && nar.name === before.narName) return { kind: "known" };
     await turnFor(narinfo);

@@ -4,7 +4,7 @@ import type { DocumentName } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { keptDocument, type SentDocument } from "../documents/document_answer.ts";
-import { openStored } from "../kept/stored_answer.ts";
+import { openStored, type StoredAnswerDeps } from "../kept/stored_answer.ts";
 import type { NarAnswer } from "../nar/nar_answer.ts";
 import type { Signer } from "../narinfo/own_signature.ts";
 import { ownNames } from "./nar_names.ts";
@@ -18,6 +18,7 @@ export interface StoredViewDeps {
     & Pick<DocumentKeeper, "findDocument" | "documentPiece">;
   readonly signer: Signer;
   readonly entries: StoredEntries;
+  readonly forms: StoredAnswerDeps["forms"];
 }
 
 /**
@@ -46,10 +47,10 @@ export class StoredView {
   }
 
   async nar(narName: NarName, requester: Requester): Promise<NarAnswer | undefined> {
-    const { metadata, entries } = this.#deps;
+    const { metadata, entries, forms } = this.#deps;
     for (const name of ownNames(narName)) {
       const nar = await metadata.findNar(name);
-      const answer = nar && await openStored(entries, nar, requester);
+      const answer = nar && await openStored({ ...entries, forms }, nar, requester);
       if (answer === undefined) continue;
       entries.touches.nar(name);
       return answer;

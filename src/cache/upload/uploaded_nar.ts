@@ -2,6 +2,7 @@ import type { KeptFile, NarRecord } from "../../metadata/metadata_store.ts";
 import { formatSha256 } from "../../nix/hash.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { hashOf, type NarName, narName as plainName, parseNarName } from "../../nix/nar_name.ts";
+import { formerFile } from "../forms/recompressed.ts";
 import { ownNarRowOf } from "../nar/nar_naming.ts";
 import { ownNames } from "./nar_names.ts";
 import { UploadRefused } from "./upload_outcome.ts";
@@ -28,7 +29,8 @@ export async function uploadedNar(narinfo: Narinfo, find: FindKeptNar): Promise<
   }
   for (const candidate of candidates(narinfo, name)) {
     const found = await find(candidate);
-    if (found === undefined || found.kept.fileHash !== hashOf(name)) continue;
+    if (found === undefined) continue;
+    if (formerFile(found.nar, found.kept).fileHash !== hashOf(name)) continue;
     check(narinfo, found);
     return found;
   }
@@ -46,10 +48,11 @@ function candidates(narinfo: Narinfo, url: NarName): readonly NarName[] {
 
 function check(narinfo: Narinfo, { nar, kept }: UploadedNar): void {
   const { compression, fileHash, fileSize, narHash, narSize } = narinfo;
+  const former = formerFile(nar, kept);
   const facts: readonly (readonly [field: string, said: unknown, found: unknown])[] = [
     ["Compression", compression, nar.compression],
-    ["FileHash", formatSha256(fileHash ?? kept.fileHash), formatSha256(kept.fileHash)],
-    ["FileSize", fileSize ?? kept.fileSize, kept.fileSize],
+    ["FileHash", fileHash ?? former.fileHash, former.fileHash],
+    ["FileSize", fileSize ?? former.fileSize, former.fileSize],
     ["NarHash", formatSha256(narHash), formatSha256(nar.narHash)],
     ["NarSize", narSize, nar.narSize],
   ];

@@ -27,8 +27,8 @@ export class Answer {
 export class StreamAnswer extends Answer {
   /** The counter of its bytes. */
   readonly served: Series | undefined;
-  /** Called once the body is sent, or its connection broke. */
-  readonly release: (() => void) | undefined;
+  /** Called once the body is sent (`isWhole`), or its connection broke. */
+  readonly release: ((isWhole: boolean) => void) | undefined;
 
   constructor(body: Body, parts: AnswerParts, { served, release }: StreamParts) {
     super(body, parts.status, fieldsOf(parts));
@@ -50,7 +50,7 @@ export class HandedOverAnswer extends Answer {
 
 export interface StreamParts {
   readonly served?: Series | undefined;
-  readonly release?: (() => void) | undefined;
+  readonly release?: ((isWhole: boolean) => void) | undefined;
 }
 
 /** Visible ASCII with blanks between: no line ends. */

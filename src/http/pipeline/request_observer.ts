@@ -99,7 +99,7 @@ export class RequestObserver {
     const { answer, span } = answered;
     if (answer instanceof StreamAnswer) {
       answer.served?.add(sentBytes ?? announcedBytes(answer));
-      answer.release?.();
+      answer.release?.(outcome === "complete");
     }
     this.#count(answered, outcome);
     if (span === undefined) return this.#log(answered, outcome, sentBytes);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { NarAnswer } from "../../../src/cache/nar/nar_answer.ts";
 import type { OpenKeptFile } from "../../../src/cache/kept/kept_nars.ts";
 import type { Download } from "../../../src/cache/download/download.ts";
 import { MemberNarServer } from "../../../src/cache/serve_member.ts";
@@ -9,6 +10,7 @@ import { fileOf, narOf } from "../../support/metadata_rows.ts";
 
 const NAR = narOf("a");
 const FILE = fileOf(NAR.name);
+const FORMS = { answer: (file: NarAnswer) => file, broke: () => Promise.resolve() };
 const CLIENT = { signal: new AbortController().signal };
 
 /** A member whose download ends between the looks at the row and at the downloads. */
@@ -24,6 +26,7 @@ function memberWith(before: NarRecord | undefined, after: NarRecord | undefined)
       },
     },
     reads: new ActiveReads(),
+    forms: FORMS,
   });
 }
 
@@ -63,6 +66,7 @@ Deno.test("member: a GET of a NAR in flight wants it, a HEAD does not", async ()
     kept: { open: () => Promise.resolve(undefined) },
     downloads: { find: () => download },
     reads: new ActiveReads(),
+    forms: FORMS,
   });
 
   await using looked = await member.stat(NAR.name, "request", CLIENT);

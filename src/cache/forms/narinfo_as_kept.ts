@@ -1,0 +1,16 @@
+import type { NarRecord } from "../../metadata/metadata_store.ts";
+import { formatSha256 } from "../../nix/hash.ts";
+import { renamedNar } from "../../nix/nar_name.ts";
+import { narUrlOf } from "../nar/nar_naming.ts";
+
+/** The lines about the NAR file. No signature covers them. */
+const FILE_LINE_REGEXP = /^(?:URL|Compression|FileHash|FileSize): .*\n/gm;
+
+/** The text of a narinfo, with the lines of the file that larder keeps of its NAR. */
+export function asKept(text: string, { name, kept }: NarRecord): string {
+  if (kept?.form === undefined) return text;
+  const { form, fileHash, fileSize } = kept;
+  const lines = `URL: ${narUrlOf(renamedNar(name, form))}\nCompression: ${form}\n` +
+    `FileHash: ${formatSha256(fileHash)}\nFileSize: ${fileSize}\n`;
+  return text.replace(FILE_LINE_REGEXP, (line) => line.startsWith("URL") ? lines : "");
+}
