@@ -247,13 +247,13 @@ function buildCache(
     absentDocuments.clear();
     absentNars.clear();
   });
-  const { pool, lastAnswers } = upstreams;
+  const { pool, lastAnswers, rates } = upstreams;
   const demotions = new Demotions();
   const nameOf = (narName: NarName) => names.of(narName);
   const candidates = { metadata, pool, demotions, nameOf };
   const timeouts = narTimeouts(parts.upstream.settings);
   const fetcher = resources.use(new WorkerFetcher({ ...parts.upstream, threads }));
-  const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer }), verifier };
+  const workers = { fetcher: observedFetcher(fetcher, { metrics, tracer, rates }), verifier };
   const touches = resources.use(new Touches({ metadata, nowMs, log }));
   const reads = new ActiveReads();
   const space = buildSpace(parts, { reads, touches });
@@ -282,7 +282,7 @@ function buildCache(
   const shared = { pool, negative, demotions, touches, downloads, kept, space, names, loops };
   const { narinfos, narinfoFetches, prefetch } = buildNarinfos(parts, shared);
   return {
-    ...{ pool, lastAnswers, downloads, inFlight, space },
+    ...{ pool, lastAnswers, rates, downloads, inFlight, space },
     ...{ kept, forms, negative, absentDocuments, verifier },
     prepareWorkers() {
       // Without upstreams the Workers would waste 30 MB. The first upload starts its own.

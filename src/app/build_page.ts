@@ -23,12 +23,17 @@ import type { NarName } from "../nix/nar_name.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
 import type { PinReads } from "../pins/pin_reads.ts";
 import type { LastAnswers } from "../upstream/last_answers.ts";
+import type { NarRates } from "../upstream/nar_rates.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 
 /** Sources of the page, beside the parts of the app. */
 export interface PageSubjects {
-  readonly upstreams: { readonly pool: UpstreamPool; readonly lastAnswers: LastAnswers };
+  readonly upstreams: {
+    readonly pool: UpstreamPool;
+    readonly lastAnswers: LastAnswers;
+    readonly rates: NarRates;
+  };
   readonly transfers: {
     /** Downloads and pass-throughs. */
     readonly inFlight: InFlight;

@@ -1,5 +1,5 @@
 import type { PathRecord } from "../cache/nar/path_record.ts";
-import { nameOfBaseName } from "../nix/store_path.ts";
+import { nameOfBaseName, type StorePathHash } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -12,6 +12,7 @@ import { answerTimeoutOf, type HttpUpstreamSettings } from "../upstream/http/htt
 import type { NarinfoFetcher } from "../upstream/http/narinfo_fetcher.ts";
 import { EmptyRoots } from "../upstream/empty_roots.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
+import { NarRates } from "../upstream/nar_rates.ts";
 import type { Loops } from "../upstream/loops.ts";
 import { meteredNarinfoSource } from "../upstream/metered_narinfo_source.ts";
 import { queuedNarinfoSource } from "../upstream/queued_sources.ts";
@@ -43,8 +44,22 @@ export function buildUpstreams(
   );
   const upstreamLog = createUpstreamLog({ log, lastAnswers, nowMs: parts.nowMs });
   const roots = new EmptyRoots(log);
-  const waited = (upstream: string, wait: RivalWait) =>
-    upstreamLog.waited(upstream, wait.ms, lastAnswers.waited(upstream, wait));
+  const rates = new NarRates();
+  const waited = (upstream: string, path: string, wait: RivalWait) => {
+    const isSlow = lastAnswers.waited(upstream, path, wait);
+    const hint = () => {
+      const worst = Math.max(0, ...pool.statuses().map(({ priority = 0 }) => priority));
+      return `lower its priority: --cache-upstream-url '${upstream}?priority=${worst + 10}', ` +
+        "or remove it";
+    };
+    upstreamLog.waited({ upstream, path, ms: wait.ms, hint }, isSlow);
+  };
+  const answered = (upstream: string, path: string, tookMs: number | undefined) => {
+    const hint = () => `take --cache-upstream-url ${upstream} out, or name a nearer mirror there`;
+    const isSlow = lastAnswers.answered(upstream, path, tookMs);
+    upstreamLog.answered({ upstream, path, ms: tookMs ?? 0, hint }, isSlow);
+  };
+  const shown = (path: StorePathHash) => paths.of(path).name ?? path;
   // Before the pool: its requests end before the Worker does.
   const fetcherOf = narinfoFetchers(parts, { client, decode, resources });
   const pool = resources.use(
@@ -77,14 +92,22 @@ export function buildUpstreams(
           ? nameOfBaseName(reading.narinfo.baseName)
           : undefined;
         const status = reading.kind === "failed" ? reading.status : undefined;
-        const answer = { upstream, result, ...status === undefined ? {} : { status } };
+        const tookMs = reading.kind === "failed" ? undefined : reading.tookMs;
+        const answer = {
+          ...{ upstream, result, ...status === undefined ? {} : { status } },
+          ...tookMs === undefined ? {} : { tookMs },
+        };
         paths.answered(storePathHash, answer, name);
+        if (rank === "client" && reading.kind !== "failed") {
+          answered(upstream, tookMs === undefined ? "" : shown(storePathHash), tookMs);
+        }
         const reason = reading.kind === "failed" ? reading.differs : undefined;
         if (reason !== undefined) metrics.count("verification_failures_total", { reason });
       },
       waited(upstream, storePathHash, wait) {
-        waited(upstream, wait);
-        if (wait.ms > 0 || wait.isLate) paths.waited(storePathHash, upstream, wait);
+        const isWait = wait.ms > 0 || wait.isLate;
+        waited(upstream, isWait ? shown(storePathHash) : "", wait);
+        if (isWait) paths.waited(storePathHash, upstream, wait);
       },
       observeNar(upstream, reading) {
         upstreamLog.reading(upstream, reading);
@@ -107,7 +130,7 @@ export function buildUpstreams(
     }),
   );
   const observe = upstreamLog.reading;
-  return { pool, narClients, lastAnswers, client, observe, waited };
+  return { pool, narClients, lastAnswers, rates, client, observe, waited };
 }
 
 /** Fetchers that share one Worker. */

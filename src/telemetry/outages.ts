@@ -63,6 +63,15 @@ export const OUTAGES = {
     over: "upstream is quick enough again",
     isPerUpstream: true,
   }),
+  upstreamAnswersSlowly: outage({
+    level: "warn",
+    begins: {
+      "upstream answers slowly: clients wait for it":
+        "take it out of --cache-upstream-url, or name a nearer mirror there",
+    },
+    over: "upstream answers quickly again",
+    isPerUpstream: true,
+  }),
   upstreamQueue: outage({
     level: "warn",
     begins: {

@@ -18,7 +18,7 @@ export interface DocumentPoolDeps {
   /** Called with every answer, for the log. */
   readonly observe: (upstream: string, reading: UpstreamReading, requestId: string) => void;
   /** Called with the sender and each better upstream, and how long a client waited for it. */
-  readonly waited: (upstream: string, wait: RivalWait) => void;
+  readonly waited: (upstream: string, path: string, wait: RivalWait) => void;
 }
 
 /** A document in flight. Dispose of it when it is read, or not needed. */
@@ -69,7 +69,7 @@ export class DocumentPool {
         continue;
       }
       const others = requests.filter((other) => other.answer !== answer);
-      const reading = await this.#awaited({ upstream, answer }, others);
+      const reading = await this.#awaited({ path, upstream, answer }, others);
       if (reading === undefined) {
         abort.abort();
         answer.then((late) => late.kind === "found" && late.body.cancel());
@@ -95,7 +95,9 @@ export class DocumentPool {
 
   /** `undefined`: another upstream has the document, and this one had its time since then. */
   async #awaited(
-    { upstream, answer }: Pick<DocumentRequest, "upstream" | "answer">,
+    { path, upstream, answer }: Pick<DocumentRequest, "upstream" | "answer"> & {
+      readonly path: DocumentPath;
+    },
     others: readonly DocumentRequest[],
   ): Promise<DocumentAnswer | QueueTimeout | undefined> {
     const { pool, waited } = this.#deps;
@@ -112,7 +114,7 @@ export class DocumentPool {
     const reading = await Promise.race([answer, late.promise]);
     isOver = true;
     const ms = Math.round(clock.nowMs() - (sinceMs ?? clock.nowMs()));
-    waited(upstream, { ms, isLate: reading === undefined });
+    waited(upstream, path, { ms, isLate: reading === undefined });
     return reading;
   }
 

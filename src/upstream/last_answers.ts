@@ -34,6 +34,23 @@ export interface UpstreamAnswers {
   /** Latencies of the newest requests, the oldest first. */
   readonly latenciesMs: readonly number[];
   readonly waits: UpstreamWaits;
+  /** Answers that took over a second, while a client waited. */
+  readonly slowAnswers: SlowAnswers;
+  /** The path that last waited for it, in one of both ways. */
+  readonly lastWait: PathWait | undefined;
+}
+
+/** A path that waited for an upstream. */
+export interface PathWait {
+  /** Its name, or the hash of a path without one. */
+  readonly path: string;
+  readonly ms: number;
+  readonly atMs: number;
+}
+
+export interface SlowAnswers {
+  readonly count: number;
+  readonly longestMs: number;
 }
 
 /** The waits of clients for an upstream of better priority, while another had the answer. */
@@ -53,8 +70,19 @@ interface Noted extends UpstreamAnswers {
   readonly counts: Record<"found" | "absent" | "failed", number>;
   readonly latenciesMs: number[];
   waits: UpstreamWaits;
+  slowAnswers: SlowAnswers;
+  lastWait: PathWait | undefined;
   /** The newest waits: true for those in vain. */
   readonly newestWaits: boolean[];
+  /** The newest answers that a client waited for: true for the slow ones. */
+  readonly newestSlow: boolean[];
+}
+
+/** True where too many of the newest are. */
+function isTooOften(newest: boolean[], now: boolean): boolean {
+  if (newest.length >= WAITS_MAX) newest.shift();
+  newest.push(now);
+  return newest.filter((was) => was).length >= LATE_WAITS_MAX;
 }
 
 type FailedAnswer = ReturnType<typeof failureOf>;
@@ -100,8 +128,23 @@ export class LastAnswers {
     latenciesMs.push(ms);
   }
 
+  /**
+   * Notes an answer that a client waited for; `tookMs`: set if it was slow. True while too many of
+   * the newest are.
+   */
+  answered(upstream: string, path: string, tookMs: number | undefined): boolean {
+    const noted = this.#of(upstream);
+    if (tookMs === undefined && noted.slowAnswers.count === 0) return false;
+    if (tookMs !== undefined) {
+      const { count, longestMs } = noted.slowAnswers;
+      noted.slowAnswers = { count: count + 1, longestMs: Math.max(longestMs, tookMs) };
+      noted.lastWait = { path, ms: tookMs, atMs: this.#nowMs() };
+    }
+    return isTooOften(noted.newestSlow, tookMs !== undefined);
+  }
+
   /** Notes a wait for the upstream, if any. True while too many are in vain: it is slow. */
-  waited(upstream: string, { ms, isLate }: RivalWait): boolean {
+  waited(upstream: string, path: string, { ms, isLate }: RivalWait): boolean {
     const noted = this.#of(upstream);
     const isWait = ms > 0 || isLate;
     // Nearly always: it has answered in time, as ever.
@@ -113,9 +156,8 @@ export class LastAnswers {
       totalMs: totalMs + ms,
       longestMs: Math.max(longestMs, ms),
     };
-    if (noted.newestWaits.length >= WAITS_MAX) noted.newestWaits.shift();
-    noted.newestWaits.push(isLate);
-    return noted.newestWaits.filter((wasLate) => wasLate).length >= LATE_WAITS_MAX;
+    if (isWait) noted.lastWait = { path, ms, atMs: this.#nowMs() };
+    return isTooOften(noted.newestWaits, isLate);
   }
 
   /** Present answers of an upstream; later ones change the result. */
@@ -150,7 +192,9 @@ export class LastAnswers {
     const counts = { found: 0, absent: 0, failed: 0 };
     const lasts = { last: undefined, lastNar: undefined, lastError: undefined };
     const waits = { count: 0, late: 0, totalMs: 0, longestMs: 0 };
-    const noted: Noted = { ...lasts, counts, latenciesMs: [], waits, newestWaits: [] };
+    const slow = { slowAnswers: { count: 0, longestMs: 0 }, lastWait: undefined };
+    const newest = { latenciesMs: [], newestWaits: [], newestSlow: [] };
+    const noted: Noted = { ...lasts, ...slow, ...newest, counts, waits };
     this.#answers.set(upstream, noted);
     return noted;
   }

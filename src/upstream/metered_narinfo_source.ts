@@ -1,7 +1,12 @@
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { NarinfoReading, NarinfoSource, RequestRank } from "./upstream.ts";
+import {
+  type NarinfoReading,
+  type NarinfoSource,
+  type RequestRank,
+  SLOW_ANSWER_MS,
+} from "./upstream.ts";
 
 /** Gets the facts that upstreams' status shows beside their narinfos. */
 export interface SourceWatch {
@@ -38,8 +43,9 @@ export function meteredNarinfoSource(
       const ms = clock.nowMs() - startedAtMs;
       metrics.histogram("upstream_request_duration_seconds", { upstream, result })
         .observe(ms / 1_000);
-      if (result === "found" || result === "absent") watch.took(upstream, ms);
-      return reading;
+      if (reading.kind === "failed" || signal?.aborted) return reading;
+      watch.took(upstream, ms);
+      return ms < SLOW_ANSWER_MS ? reading : { ...reading, tookMs: Math.round(ms) };
     },
   };
 }

@@ -64,8 +64,17 @@ export type NarinfoReading =
     readonly trusted: boolean;
     /** larder's signature, if the Worker made one while verifying. */
     readonly ownSignature?: OwnSignature;
+    readonly tookMs?: number;
   }
-  | Exclude<DocumentReading, { kind: "found" }>;
+  | {
+    readonly kind: "absent";
+    /** How long the upstream took, if that is long. */
+    readonly tookMs?: number;
+  }
+  | Extract<DocumentReading, { kind: "failed" }>;
+
+/** An answer that takes longer is slow: a client notices that. */
+export const SLOW_ANSWER_MS = 1_000;
 
 /** A NAR file's bytes to its end. Read `body` to its end, or cancel it. */
 export interface NarBody {

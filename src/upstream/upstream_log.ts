@@ -17,6 +17,16 @@ export interface UpstreamLogDeps {
   readonly nowMs: () => number;
 }
 
+/** A path that made a client wait for an upstream. */
+export interface ClientWait {
+  readonly upstream: string;
+  /** Its name, or its hash. */
+  readonly path: string;
+  readonly ms: number;
+  /** What an operator can change. */
+  readonly hint: () => string;
+}
+
 /** The log of each upstream's failures, by its URL. */
 export interface UpstreamLog {
   /** Logs an answer that is a failure. The first of an outage is a warning. */
@@ -27,7 +37,9 @@ export interface UpstreamLog {
    */
   noted(upstream: string, isUp: boolean, error: unknown): void;
   /** A client has waited for a better upstream. Logs once that it is slow, and once that it is not. */
-  waited(upstream: string, ms: number, isSlow: boolean): void;
+  waited(wait: ClientWait, isSlow: boolean): void;
+  /** The same where no other had an answer sooner. */
+  answered(wait: ClientWait, isSlow: boolean): void;
   /** Logs that an upstream went down, for the kind of requests, or is up again. */
   changed(upstream: string, isDown: boolean, kind: RequestKind): void;
 }
@@ -43,6 +55,7 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
     failed: new OutageLog(log, OUTAGES.upstreamFailed),
     down: new OutageLog(log, OUTAGES.upstreamDown),
     slow: new OutageLog(log, OUTAGES.upstreamSlow),
+    slowAnswers: new OutageLog(log, OUTAGES.upstreamAnswersSlowly),
     isPresent: false,
   });
   const outagesOf = (upstream: string) => {
@@ -93,10 +106,18 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       one.isPresent = !isOver;
     },
 
-    waited(upstream, waited_ms, isSlow) {
+    waited({ upstream, path, ms, hint }, isSlow) {
       const { slow } = outagesOf(upstream);
       if (!isSlow) return slow.worked({ upstream });
-      slow.failed("upstream is slow: clients wait for it", { upstream, waited_ms });
+      const facts = { upstream, name: path, waited_ms: ms, hint: hint() };
+      slow.failed("upstream is slow: clients wait for it", facts);
+    },
+
+    answered({ upstream, path, ms, hint }, isSlow) {
+      const { slowAnswers } = outagesOf(upstream);
+      if (!isSlow) return slowAnswers.worked({ upstream });
+      const facts = { upstream, name: path, waited_ms: ms, hint: hint() };
+      slowAnswers.failed("upstream answers slowly: clients wait for it", facts);
     },
 
     changed(upstream, isDown, kind) {

@@ -51,6 +51,9 @@ Deno.test("stats: hits, misses and saved bytes are those of the responses", asyn
       ...nothing,
       answers,
       waits,
+      slow_answers: { count: 0, longest_ms: 0 },
+      last_wait: null,
+      nar_bytes_per_second: null,
     },
   ]);
 

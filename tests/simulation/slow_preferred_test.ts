@@ -42,10 +42,14 @@ sceneTest(
       level === "warn" && upstream === scene.upstreams[0]?.url
     ));
     assert.deepEqual(warnings.map(({ msg }) => msg), ["upstream is slow: clients wait for it"]);
-    assert.match(String(warnings[0]?.["hint"]), /lower its priority.*or remove it/);
+    const url = scene.upstreams[0]?.url;
+    const line = `lower its priority: --cache-upstream-url '${url}?priority=50', or remove it`;
+    assert.equal(warnings[0]?.["hint"], line);
+    assert.equal(warnings[0]?.["name"], "thing");
     const { upstreams, verdict } = await statsOf(scene);
     assert.equal(verdict.is_well, false);
-    assert.match(verdict.faults[0]?.hint ?? "", /lower its priority/);
+    assert.equal(verdict.faults[0]?.hint, line);
+    assert.match(verdict.faults[0]?.text ?? "", /clients wait for it \(thing, http:\/\/u0\)/);
     const { count, late, longest_ms } = upstreams[0]?.waits ?? {};
     assert.deepEqual([count, late, longest_ms], [FEW.length, FEW.length, PATIENCE_MS]);
     const page = textOf(await scene.get("/", { accept: "text/html" }));
@@ -54,7 +58,7 @@ sceneTest(
       /Clients waited for it 5 times, 300 ms on average and 300 ms at most, 5 times/,
     );
     const explained = textOf(await scene.get(`/explain?path=${FEW[0]?.storePathHash}`));
-    assert.match(explained, /had not answered at .* The client waited 300 ms for it/);
+    assert.match(explained, /had not answered at .* The client waited 300 ms for it.*\?priority=N/);
   },
 );
 
@@ -95,3 +99,26 @@ async function statsOf(scene: Scene) {
   const { bytes } = await scene.get("/stats");
   return await readStats(new Response(new Uint8Array(bytes)));
 }
+
+sceneTest(
+  "slow upstream: people are told which path it made wait, and what to change",
+  { objects, upstreams: [{ narinfo: after(5_000) }] },
+  async (scene) => {
+    for (const { storePathHash } of FEW) await scene.get(`/${storePathHash}.narinfo`);
+
+    const { upstreams, verdict } = await statsOf(scene);
+    const url = scene.upstreams[0]?.url ?? "";
+    const [fault] = verdict.faults;
+    assert.match(fault?.text ?? "", /Upstream answers slowly: clients wait for it \(thing, /);
+    assert.ok(fault?.text.includes(url), fault?.text);
+    assert.equal(
+      fault?.hint,
+      `take --cache-upstream-url ${url} out, or name a nearer mirror there`,
+    );
+    const [one] = upstreams;
+    assert.deepEqual(one?.slow_answers, { count: FEW.length, longest_ms: 5_000 });
+    assert.deepEqual([one?.last_wait?.path, one?.last_wait?.ms], ["thing", 5_000]);
+    const explained = textOf(await scene.get(`/explain?path=${FEW[0]?.storePathHash}`));
+    assert.match(explained, /It took 5(\.0)? ?s to answer: .*--cache-upstream-url/);
+  },
+);

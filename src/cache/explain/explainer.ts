@@ -201,8 +201,11 @@ function unstored({ unstored, failures }: RecordedNar) {
 }
 
 function explainedAnswer(answer: UpstreamAnswer): ExplainedAnswer {
-  const { upstream, result, status = null, waitedMs: waited_ms = null, atMs } = answer;
-  return { upstream, result, status, waited_ms, at: instant(atMs) };
+  const { upstream, result, status = null, waitedMs = null, tookMs = null, atMs } = answer;
+  return {
+    ...{ upstream, result, status, waited_ms: waitedMs, took_ms: tookMs },
+    at: instant(atMs),
+  };
 }
 
 function findingOf(

@@ -80,6 +80,8 @@ export interface ExplainedAnswer {
   readonly status: number | null;
   /** A client waited so long for it, because of its priority; `null`: for none, or not at all. */
   readonly waited_ms: number | null;
+  /** How long it took to answer, if that is over a second. */
+  readonly took_ms: number | null;
   readonly at: string;
 }
 

@@ -1,4 +1,4 @@
-import { counted, formatBytes } from "../../base/format_units.ts";
+import { counted, formatBytes, formatMs } from "../../base/format_units.ts";
 import type { SignatureCheck } from "../../nix/trusted_keys.ts";
 import { limitOrigin, moreRoomHint } from "../../space/size_limit.ts";
 import type { ExplainedAnswer, ExplainedUnstored, Explanation } from "./explanation.ts";
@@ -144,7 +144,7 @@ function answerReasons({ answers, verdict }: ExplainedFacts): readonly string[] 
 }
 
 function answerIn(
-  { upstream, result, status, waited_ms, at }: ExplainedAnswer,
+  { upstream, result, status, waited_ms, took_ms, at }: ExplainedAnswer,
   texts: typeof RESULTS = {},
 ): string {
   const said = result === "status" && status !== null
@@ -152,8 +152,13 @@ function answerIn(
     : texts[result] ?? RESULTS[result] ?? "answered";
   const waited = waited_ms === null
     ? ""
-    : ` The client waited ${waited_ms} ms for it, because its priority is better.`;
-  return `${upstream} ${said} at ${timeOfDay(at)}.${waited}`;
+    : ` The client waited ${waited_ms} ms for it, because its priority is better. ` +
+      `To change that, give it a higher ?priority=N behind --cache-upstream-url ${upstream}.`;
+  const took = took_ms === null
+    ? ""
+    : ` It took ${formatMs(took_ms)} to answer: if that lasts, name a nearer mirror in place of ` +
+      `--cache-upstream-url ${upstream}.`;
+  return `${upstream} ${said} at ${timeOfDay(at)}.${waited}${took}`;
 }
 
 function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {

@@ -2,6 +2,7 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Span, SpanStart, Tracer } from "../../telemetry/tracer.ts";
+import type { NarRates } from "../../upstream/nar_rates.ts";
 import { requestFacts } from "../../upstream/traced_sources.ts";
 import type {
   FetchFailure,
@@ -31,6 +32,8 @@ export interface FetchObservers {
   readonly tracer: Tracer;
   /** False for another member, whose bytes an upstream has sent to it. Default: true. */
   readonly isUpstream?: (url: string) => boolean;
+  /** Has the bytes of each transfer as they come. */
+  readonly rates?: Pick<NarRates, "begin">;
 }
 
 /**
@@ -39,15 +42,18 @@ export interface FetchObservers {
  */
 export function observedFetcher<Order>(
   inner: NarFetcher<Order>,
-  { metrics, tracer, isUpstream = () => true }: FetchObservers,
+  { metrics, tracer, isUpstream = () => true, rates }: FetchObservers,
 ): NarFetcher<Order> {
   const bytes = metrics.series("upstream_bytes_total", {});
   return {
     begin(order: Order, listener: FetchListener): NarFetch {
       let counted = 0;
       let isCounting = true;
+      let noteRate: ((bytes: number) => void) | undefined;
       const count = (received: number) => {
-        if (isCounting) bytes.add(Math.max(0, received - counted));
+        const more = Math.max(0, received - counted);
+        if (isCounting) bytes.add(more);
+        noteRate?.(more);
         counted = Math.max(counted, received);
       };
       const fetch = inner.begin(order, {
@@ -65,6 +71,7 @@ export function observedFetcher<Order>(
             const isCounted = isUpstream(upstream);
             const outcome = await fetch.from(source, () => {
               isCounting = isCounted;
+              noteRate = isCounted ? rates?.begin(upstream) : undefined;
               taken?.();
             }, isFinal);
             if (outcome.type === "end") count(outcome.fileSize);

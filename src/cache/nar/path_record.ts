@@ -18,6 +18,8 @@ export interface UpstreamAnswer {
   readonly status?: number;
   /** A client waited so long for it, because its priority is better than that of the sender. */
   readonly waitedMs?: number;
+  /** How long it took to answer, if that is long. */
+  readonly tookMs?: number;
   readonly atMs: number;
 }
 

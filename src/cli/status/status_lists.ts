@@ -1,6 +1,6 @@
 import { formatAgo } from "../../base/format_times.ts";
 import { counted } from "../../base/format_units.ts";
-import { formatPercent } from "../../http/page/format.ts";
+import { formatLatency, formatPercent } from "../../http/page/format.ts";
 import {
   isInVerdict,
   type ProblemKind,
@@ -18,6 +18,8 @@ import {
   lastAnswerOf,
   lastAnswerWords,
   lastErrorWords,
+  rateWords,
+  slownessWords,
   UPSTREAM_STATES,
   waitWords,
 } from "../../http/stats/upstream_words.ts";
@@ -57,8 +59,11 @@ function upstreamLine(one: ServerJson, nowMs: number): string {
     ? `, ${lastAnswerWords(signs)}${answer === null ? "" : ` ${ago([answer.at], nowMs)}`}`
     : `: ${lastErrorWords(last_error)} (${ago([last_error.at], nowMs)})`;
   const url = (one.at("url").text ?? "").padEnd(NAME_COLUMNS);
-  const waited = waitWords(waitsOf(one.at("waits")));
-  const more = waited === undefined ? "" : `; ${waited}`;
+  const more = [
+    waitWords(waitsOf(one.at("waits"))),
+    slownessWords(slownessOf(one)),
+    speedWords(one),
+  ].filter((words) => words !== undefined).map((words) => `; ${words}`).join("");
   return `${MARKS[state]} ${url}  ${UPSTREAM_STATES[state]}${detail}${more}`;
 }
 
@@ -66,6 +71,33 @@ function upstreamLine(one: ServerJson, nowMs: number): string {
 function answerOf(answer: ServerJson): UpstreamStats["last_answer"] {
   const result = answer.at("result").text;
   return result === undefined ? null : { result, at: answer.at("at").text ?? "" };
+}
+
+function slownessOf(one: ServerJson): Pick<UpstreamStats, "slow_answers" | "last_wait"> {
+  const last = one.at("last_wait");
+  const path = last.at("path").text;
+  return {
+    slow_answers: {
+      count: one.at("slow_answers", "count").number ?? 0,
+      longest_ms: one.at("slow_answers", "longest_ms").number ?? 0,
+    },
+    last_wait: path === undefined
+      ? null
+      : { path, ms: last.at("ms").number ?? 0, at: last.at("at").text ?? "" },
+  };
+}
+
+/** The median latency, and the rate of NARs. */
+function speedWords(one: ServerJson): string | undefined {
+  const latencies = one.at("latencies_ms").list.map((latency) => latency.number ?? 0)
+    .toSorted((a, b) => a - b);
+  const median = latencies[Math.floor(latencies.length / 2)];
+  const rate = rateWords(one.at("nar_bytes_per_second").number ?? null);
+  const words = [
+    ...median === undefined ? [] : [`median ${formatLatency(median)}`],
+    ...rate === undefined ? [] : [rate],
+  ];
+  return words.length === 0 ? undefined : words.join(", ");
 }
 
 function waitsOf(waits: ServerJson): UpstreamStats["waits"] {

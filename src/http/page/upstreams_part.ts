@@ -9,6 +9,8 @@ import {
   lastAnswerOf,
   lastAnswerWords,
   lastErrorWords,
+  rateWords,
+  slownessWords,
   UPSTREAM_STATES,
   waitWords,
 } from "../stats/upstream_words.ts";
@@ -26,14 +28,14 @@ export function upstreamsPart({ upstreams, at }: Stats): Html {
 }
 
 function upstream(one: UpstreamStats, all: { readonly found: number; readonly at: string }): Html {
-  const { url, priority, answers, latencies_ms, last_error } = one;
+  const { url, priority, answers, last_error } = one;
   const state = upstreamStateOf(one, Date.parse(all.at));
   const share = answers.found === 0 ? undefined : formatPercent(answers.found / all.found);
   return markup`<li class="upstream"><div><span class="mark">${toneIcon(TONES[state])}${
     UPSTREAM_STATES[state]
   }</span> <b>${url}</b></div><span class="detail latest">${latest(one, all.at)}${
     priority !== null && `priority ${formatNumber(priority)}`
-  }</span>${counts(answers, share)}${waited(one)}${sparkline(latencies_ms)}${
+  }</span>${counts(answers, share)}${waited(one)}${speed(one)}${
     last_error !== null &&
     markup`<span class="detail error">Last error ${ago(last_error.at, all.at)}: ${
       lastErrorWords(last_error)
@@ -58,10 +60,20 @@ function counts({ found, absent, failed }: UpstreamStats["answers"], share: Part
     }, ${formatNumber(absent)} not found, ${formatNumber(failed)} failed</span>`;
 }
 
-function waited({ waits }: UpstreamStats): Part {
-  const words = waitWords(waits);
-  return words !== undefined &&
-    markup`<span class="detail">${words.replace(/^c/, "C")}.</span>`;
+function waited(one: UpstreamStats): Part {
+  const words = [waitWords(one.waits), slownessWords(one)].filter((text) => text !== undefined);
+  return words.length > 0 &&
+    markup`<span class="detail">${
+      words.join("; ").replace(/^[a-z]/, (letter) => letter.toUpperCase())
+    }.</span>`;
+}
+
+/** How soon its narinfos come, and how fast its NARs. */
+function speed({ latencies_ms, nar_bytes_per_second }: UpstreamStats): Part {
+  const rate = rateWords(nar_bytes_per_second);
+  return markup`${sparkline(latencies_ms)}${
+    rate !== undefined && markup`<span class="detail rate">${rate}</span>`
+  }`;
 }
 
 /** The newest latencies as a line, from the left. */

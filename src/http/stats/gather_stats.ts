@@ -8,6 +8,7 @@ import type { SpaceBudget } from "../../space/space_budget.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts";
 import type { LastAnswer, LastAnswers, LastError } from "../../upstream/last_answers.ts";
+import type { NarRates } from "../../upstream/nar_rates.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { MemberReports } from "./member_reports.ts";
 import { historyStats, lifetimeStats, rangeToShow } from "./history_stats.ts";
@@ -55,6 +56,7 @@ export interface StatsSources {
   readonly upstreams: {
     readonly pool: Pick<UpstreamPool, "statuses">;
     readonly lastAnswers: Pick<LastAnswers, "of">;
+    readonly rates: Pick<NarRates, "of">;
   };
   readonly transfers: {
     readonly downloads: InFlight;
@@ -177,10 +179,11 @@ function sizeStats({ metrics, storage: { budget, disk } }: StatsSources): SizeSt
 
 /** The upstreams' figures, in the order in which the operator gave them. */
 export function upstreamStats(
-  { pool, lastAnswers }: StatsSources["upstreams"],
+  { pool, lastAnswers, rates }: StatsSources["upstreams"],
 ): readonly UpstreamStats[] {
   return pool.statuses().map(({ url, isUp, sendsNars, priority }) => {
-    const { last, lastNar, lastError, counts, latenciesMs, waits } = lastAnswers.of(url);
+    const { last, lastNar, lastError, counts, latenciesMs, waits, slowAnswers, lastWait } =
+      lastAnswers.of(url);
     return {
       url,
       is_up: isUp,
@@ -194,6 +197,11 @@ export function upstreamStats(
         ...{ count: waits.count, late: waits.late },
         ...{ total_ms: waits.totalMs, longest_ms: waits.longestMs },
       },
+      slow_answers: { count: slowAnswers.count, longest_ms: slowAnswers.longestMs },
+      last_wait: lastWait === undefined
+        ? null
+        : { path: lastWait.path, ms: lastWait.ms, at: iso(lastWait.atMs) },
+      nar_bytes_per_second: rates.of(url) ?? null,
       latencies_ms: latenciesMs.map((ms) => Math.round(ms * 10) / 10),
     };
   });

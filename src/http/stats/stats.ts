@@ -170,6 +170,12 @@ export interface UpstreamStats {
   readonly latencies_ms: readonly number[];
   /** The waits of clients for it because of its priority, while another upstream had the path. */
   readonly waits: WaitStats;
+  /** Answers that took over a second, while a client waited. */
+  readonly slow_answers: { readonly count: number; readonly longest_ms: number };
+  /** The path that last waited for it, in one of both ways; `null`: none has. */
+  readonly last_wait: { readonly path: string; readonly ms: number; readonly at: string } | null;
+  /** The mean of its newest NAR transfers; `null` before the first of some size. */
+  readonly nar_bytes_per_second: number | null;
 }
 
 export interface WaitStats {

@@ -1,5 +1,5 @@
 import { reasonInWords, REASONS } from "./problem_words.ts";
-import { counted } from "../../base/format_units.ts";
+import { counted, formatBytes, formatMs } from "../../base/format_units.ts";
 import type { UpstreamStats, WaitStats } from "./stats.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";
 
@@ -45,6 +45,25 @@ export function waitWords({ count, late, total_ms, longest_ms }: WaitStats): str
   const vain = late === 0 ? "" : `, ${counted(late, "time")} in vain`;
   return `clients waited for it ${counted(count, "time")}, ${mean} ms on average and ` +
     `${longest_ms} ms at most${vain}`;
+}
+
+/** How its slow answers were, and which path waited last; `undefined`: none has. */
+export function slownessWords(
+  { slow_answers, last_wait }: Pick<UpstreamStats, "slow_answers" | "last_wait">,
+): string | undefined {
+  const { count, longest_ms } = slow_answers;
+  const slow = count === 0
+    ? []
+    : [`${counted(count, "answer")} took over a second, ${formatMs(longest_ms)} at most`];
+  const last = last_wait === null
+    ? []
+    : [`last waited for it: ${last_wait.path}, ${formatMs(last_wait.ms)}`];
+  return slow.length + last.length === 0 ? undefined : [...slow, ...last].join("; ");
+}
+
+/** How fast its NARs come; `undefined`: none has come. */
+export function rateWords(bytesPerSecond: number | null): string | undefined {
+  return bytesPerSecond === null ? undefined : `NARs ${formatBytes(bytesPerSecond)}/s`;
 }
 
 /** Why an upstream failed last, for people. */

@@ -10,6 +10,9 @@ const UP: UpstreamStats = {
     is_up: true,
     sends_nars: true,
     waits: { count: 0, late: 0, total_ms: 0, longest_ms: 0 },
+    slow_answers: { count: 0, longest_ms: 0 },
+    last_wait: null,
+    nar_bytes_per_second: null,
     priority: null,
     last_answer: null,
     last_error: null,
@@ -75,4 +78,18 @@ Deno.test("page: an upstream's last answer is the newest, be it a NAR", () => {
   assert.match(shown({ last_nar_answer: newest }).told, /NAR found just now/);
   assert.match(shown({ last_answer: older, last_nar_answer: newest }).told, /NAR found just now/);
   assert.doesNotMatch(shown({ last_answer: newest, last_nar_answer: older }).told, /NAR/);
+});
+
+Deno.test("page: an upstream's rate stands beside its latency, and the path that waited", () => {
+  const slow = {
+    ...{ ...UP, latencies_ms: [5, 5, 6], nar_bytes_per_second: 500 * 1024 },
+    slow_answers: { count: 4, longest_ms: 5_000 },
+    last_wait: { path: "hello-2.12", ms: 4_000, at: "2026-01-02T12:00:00.000Z" },
+  };
+  const text = shown(slow).told;
+  assert.match(text, /median 5(\.0)? ms *NARs 500(\.0)? KiB\/s/);
+  assert.match(
+    text,
+    /4 answers took over a second, 5(\.0)? ?s at most; last waited for it: hello-2/,
+  );
 });

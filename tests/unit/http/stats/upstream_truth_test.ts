@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SizeStats } from "../../../../src/http/stats/stats.ts";
+import { NarRates } from "../../../../src/upstream/nar_rates.ts";
 import { upstreamStats } from "../../../../src/http/stats/gather_stats.ts";
 import { judgedProblems, upstreamStateOf } from "../../../../src/http/stats/shown_state.ts";
 import { verdictOf } from "../../../../src/http/stats/verdict.ts";
@@ -185,7 +186,11 @@ class World implements Disposable {
 
   #shown() {
     const atMs = this.#nowMs();
-    const upstreams = upstreamStats({ pool: this.#pool, lastAnswers: this.#lastAnswers });
+    const upstreams = upstreamStats({
+      pool: this.#pool,
+      lastAnswers: this.#lastAnswers,
+      rates: new NarRates(),
+    });
     const problems = judgedProblems(this.#problems.list(), upstreams, atMs);
     const verdict = verdictOf({ upstreams, size: SIZE, problems, atMs });
     return { upstreams, verdict, atMs, present: problems.filter((one) => isPresent(one, atMs)) };
