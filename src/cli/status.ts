@@ -35,7 +35,8 @@ const FLAGS = {
 export const STATUS: Command = {
   name: "status",
   summary: "Show the state of larder: status 0 if it answers, else 1",
-  about: `The exit status needs no token. The figures need a read token, if the server has one.
+  about: `The exit status needs no token. The figures need the read role: any token,
+if the server has read tokens, else none.
 `,
   examples: [
     ["larder status", "Show the larder on this machine, on one screen"],

@@ -5,6 +5,7 @@ import { PERMISSIONS } from "../../src/http/access/permissions.ts";
 import type { Token } from "../../src/http/access/tokens.ts";
 import { statusAnswer } from "../../src/http/message/answer.ts";
 import type { Role } from "../../src/http/message/role.ts";
+import { runLarder } from "../support/run_larder.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 const HASH = "0123456789abcdfghijklmnpqrsvwxyz";
@@ -172,3 +173,44 @@ function givenTokens(configured: readonly Role[]): readonly (readonly [string, H
     ...configured.map((role) => [role, { authorization: `Bearer secret-of-${role}` }] as const),
   ];
 }
+
+Deno.test("permissions: an admin token alone leaves the page without buttons and the figures open", async () => {
+  const tokens: readonly Token[] = [{ role: "admin", name: "alice", secret: "s".repeat(32) }];
+  await using cache = await TestCache.open({ upstreams: [], tokens });
+
+  const page = await cache.get("/", { accept: "text/html" });
+  const html = await page.text();
+
+  assert.equal(page.status, 200);
+  assert.doesNotMatch(html, /action="\/page\//, "no form that changes something");
+  for (const path of ["/stats", `/explain?path=${HASH}`]) {
+    const answer = await cache.get(path);
+    await answer.body?.cancel();
+    assert.equal(answer.status, 200, path);
+  }
+  await using server = cache.listen();
+  const { status, out, err } = await runLarder(["status", "--server", server.url]);
+  assert.deepEqual([status, err], [0, ""]);
+  assert.match(out, /^Requests /m);
+});
+
+Deno.test("permissions: a read token closes page and figures, and opens them", async () => {
+  const secret = "r".repeat(32);
+  const tokens: readonly Token[] = [{ role: "read", name: "laptop", secret }];
+  await using cache = await TestCache.open({ upstreams: [], tokens });
+  for (const path of ["/", "/stats", `/explain?path=${HASH}`]) {
+    for (const [headers, expected] of [[{}, 401], [bearing(secret), 200]] as const) {
+      const answer = await cache.get(path, headers);
+      await answer.body?.cancel();
+      assert.equal(answer.status, expected, path);
+    }
+  }
+  await using server = cache.listen();
+  const { status, out, err } = await runLarder(["status", "--server", server.url]);
+  assert.deepEqual([status, out], [0, `larder answers at ${server.url}\n`]);
+  assert.match(err, /Cannot show figures/);
+  const known = await runLarder(["status", "--server", server.url, "--token", secret]);
+  assert.match(known.out, /^Requests /m);
+});
+
+const bearing = (secret: string) => ({ authorization: `Bearer ${secret}` });

@@ -12,7 +12,8 @@ export const ACCESS_OPTIONS = {
     example: "laptop:TOKEN",
     shown: "none: anybody may read",
     help: "Token that reading needs",
-    details: "A write token and an admin token may read, too. A name in front is for the log.",
+    details:
+      "Page and figures, too. A write or admin token also reads. A name in front is for the log.",
   },
   "cache.put-token": {
     kind: namedTokens,
@@ -28,7 +29,7 @@ export const ACCESS_OPTIONS = {
     example: "alice:TOKEN",
     shown: "none: anybody may pin, and this machine may evict",
     help: "Token that pins, evictions and removals need",
-    details: "It may also read and upload.",
+    details: "It may also read and upload. By itself it leaves page and figures open to all.",
   },
   "cache.allow-put-verb": {
     kind: boolean,

@@ -48,7 +48,10 @@ Deno.test("status: one screen tells how it is, the verdict first", async () => {
   );
   assert.match(
     out,
-    new RegExp(`^Upstreams  ✓ ${upstream.url} +up, (NAR )?found (just now|\\d s ago)$`, "m"),
+    new RegExp(
+      `^Upstreams  ✓ ${upstream.url} +up, (NAR )?found (just now|\\d s ago); median [^;]+$`,
+      "m",
+    ),
   );
   assert.match(out, /^Pins {7}1 root$/m);
 });
