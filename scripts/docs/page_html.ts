@@ -13,7 +13,7 @@ export interface PageParts {
 
 /** Nothing from another host, and no code but the search. */
 const POLICY = "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; " +
-  "connect-src 'self'; base-uri 'none'; form-action 'none'";
+  "base-uri 'none'; form-action 'none'";
 
 /** A page as a document. It works without scripts. */
 export function pageHtml(parts: PageParts): string {

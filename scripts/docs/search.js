@@ -1,6 +1,4 @@
-// Search in the sections of the site. Without scripts the field stays hidden.
-const HITS_MAX = 12;
-
+// The search field of the site. Without scripts it stays hidden.
 const area = document.querySelector("search");
 const field = area.querySelector("input");
 const list = area.querySelector("ol");
@@ -8,7 +6,7 @@ let loading;
 
 area.hidden = false;
 field.addEventListener("focus", load, { once: true });
-field.addEventListener("input", async () => show(await load()));
+field.addEventListener("input", show);
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target instanceof HTMLInputElement;
   if (event.key === "/" && !isTyping) {
@@ -21,43 +19,48 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+/** Resolves to a finder. A page from a folder may load scripts, and no JSON. */
 function load() {
-  loading ??= fetch("search.json").then((answer) => answer.json());
+  loading ??= ["minisearch.js", "find.js", "sections.js"]
+    .reduce((former, name) => former.then(() => run(name)), Promise.resolve())
+    .then(() => finderOf(sections));
   return loading;
 }
 
-function show(entries) {
-  const words = field.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
-  const hits = words.length === 0 ? [] : entries
-    .map((entry) => ({ entry, score: scoreOf(entry, words) }))
-    .filter(({ score }) => score > 0)
-    .sort((one, other) => other.score - one.score)
-    .slice(0, HITS_MAX);
-  list.replaceChildren(...hits.map(({ entry }) => item(entry, words[0])));
+function run(name) {
+  return new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = name;
+    script.addEventListener("load", resolve);
+    script.addEventListener("error", () => reject(new Error(`Cannot load ${name}`)));
+    document.head.append(script);
+  });
 }
 
-/** 0 unless every word is there. A title counts more than the text below it. */
-function scoreOf({ title, page, text }, words) {
-  let score = 0;
-  for (const word of words) {
-    const found = (title.toLowerCase().includes(word) ? 10 : 0) +
-      (page.toLowerCase().includes(word) ? 3 : 0) + (text.toLowerCase().includes(word) ? 1 : 0);
-    if (found === 0) return 0;
-    score += found;
-  }
-  return score;
+async function show() {
+  const find = await load();
+  const question = field.value.trim();
+  if (question === "") return list.replaceChildren();
+  const hits = find(question);
+  list.replaceChildren(...(hits.length > 0 ? hits.map(itemOf) : [nothing()]));
 }
 
-function item({ page, title, url, text }, word) {
+function itemOf({ page, title, url, excerpt }) {
   const link = document.createElement("a");
   link.href = url;
   const name = document.createElement("b");
   name.textContent = title === page ? page : `${page}: ${title}`;
-  const at = Math.max(0, text.toLowerCase().indexOf(word) - 30);
-  const excerpt = document.createElement("span");
-  excerpt.textContent = text.slice(at, at + 110);
-  link.append(name, excerpt);
+  const text = document.createElement("span");
+  text.textContent = excerpt;
+  link.append(name, text);
   const entry = document.createElement("li");
   entry.append(link);
+  return entry;
+}
+
+function nothing() {
+  const entry = document.createElement("li");
+  entry.className = "nothing";
+  entry.textContent = "Nothing found";
   return entry;
 }

@@ -2,7 +2,7 @@ import { linkProblems } from "./dead_links.ts";
 import { withSiteLinks } from "./link.ts";
 import { renderMarkdown, type Section } from "./markdown.ts";
 import { pageHtml } from "./page_html.ts";
-import { type Chapter, readSummary, type SitePage } from "./summary.ts";
+import { type Chapter, readSummary } from "./summary.ts";
 import { siteStyle } from "./style.ts";
 
 /** Source files of the site. */
@@ -25,6 +25,8 @@ export interface Site {
 
 const SUMMARY = "docs/SUMMARY.md";
 const FOLDER = "scripts/docs";
+/** The library as a script of its own, which pages from a folder can load. */
+const MINISEARCH = "node_modules/minisearch/dist/umd/index.js";
 
 /** Builds the site in memory. */
 export function buildSite({ documents, readText, sourceUrl }: SiteSource): Site {
@@ -43,10 +45,12 @@ export function buildSite({ documents, readText, sourceUrl }: SiteSource): Site 
     const content = withSiteLinks(html, page.source, targets);
     const around = { previous: pages[at - 1], next: pages[at + 1] };
     texts.set(page.file, pageHtml({ page, chapters, sections, content, ...around }));
-    index.push(...searchEntries(page, sections));
+    const chapter = chapters.find(({ pages }) => pages.includes(page))?.title ?? "";
+    index.push(...searchEntries({ page: page.title, chapter }, page.file, sections));
   }
-  texts.set("search.json", JSON.stringify(index));
-  texts.set("search.js", readText(`${FOLDER}/search.js`));
+  texts.set("sections.js", `const sections = ${JSON.stringify(index)};\n`);
+  texts.set("minisearch.js", readText(MINISEARCH));
+  for (const name of ["find.js", "search.js"]) texts.set(name, readText(`${FOLDER}/${name}`));
   const style = siteStyle(readText("src/http/page/page.css"), readText(`${FOLDER}/site.css`));
   texts.set("site.css", style.text);
   const problems = [
@@ -59,18 +63,18 @@ export function buildSite({ documents, readText, sourceUrl }: SiteSource): Site 
 
 interface SearchEntry {
   readonly page: string;
+  readonly chapter: string;
   readonly title: string;
   readonly url: string;
   readonly text: string;
 }
 
-function searchEntries(page: SitePage, sections: readonly Section[]): SearchEntry[] {
-  return sections.map(({ id, title, text }) => ({
-    page: page.title,
-    title,
-    url: `${page.file}#${id}`,
-    text,
-  }));
+function searchEntries(
+  place: Pick<SearchEntry, "page" | "chapter">,
+  file: string,
+  sections: readonly Section[],
+): SearchEntry[] {
+  return sections.map(({ id, title, text }) => ({ ...place, title, url: `${file}#${id}`, text }));
 }
 
 function unlisted(documents: readonly string[], chapters: readonly Chapter[]): readonly string[] {

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
+import { createContext, runInContext } from "node:vm";
 import { buildSite, type Site } from "../../../scripts/docs/site.ts";
+import { openBrowser } from "../../support/browser.ts";
+import { programsMissing, testUnless } from "../../support/program.ts";
+import { tempFolder } from "../../support/temp_folder.ts";
 
 const ROOT = new URL("../../..", import.meta.url).pathname;
 
@@ -10,9 +14,16 @@ const TEXTS: Readonly<Record<string, string>> = {
   "README.md": "# larder\n\nFor [clients](docs/clients.md#the-key-and-more).\n",
   "docs/clients.md": "# Clients\n\n## The key, and more\n\n![A page](page.png)\n",
   "scripts/docs/search.js": "",
+  "scripts/docs/find.js": "",
   "scripts/docs/site.css": "a { color: var(--ink) }",
   "src/http/page/page.css": ":root { --ink: #000 }",
 };
+
+/** The search itself in place of an empty one. */
+const OWN_SEARCH = Object.fromEntries(
+  ["scripts/docs/find.js", "node_modules/minisearch/dist/umd/index.js"]
+    .map((path) => [path, Deno.readTextFileSync(ROOT + path)]),
+);
 
 function siteWith(changed: Readonly<Record<string, string>>, sourceUrl?: string): Site {
   const texts = { ...TEXTS, ...changed };
@@ -27,11 +38,103 @@ function pageOf(site: Site, file: string): string {
   return site.texts.get(file) ?? "";
 }
 
+/** The site of this repository. */
+function ownSite(): Site {
+  const documents = [...Deno.readDirSync(`${ROOT}docs`)].map(({ name }) => `docs/${name}`);
+  return buildSite({ documents, readText: (path) => Deno.readTextFileSync(ROOT + path) });
+}
+
+interface Hit {
+  readonly url: string;
+  readonly excerpt: string;
+}
+
+/** The search of a site, as a browser runs it. */
+function searchOf(site: Site): (question: string) => readonly Hit[] {
+  const context = createContext({});
+  const scripts = ["minisearch.js", "find.js", "sections.js"].map((file) => pageOf(site, file));
+  return runInContext(`${scripts.join("\n")}\nfinderOf(sections)`, context);
+}
+
+/** What people type, and a page that answers it. */
+const QUESTIONS: Readonly<Record<string, string>> = {
+  "move from ncps": "moving-from-ncps.html",
+  "open to the internet": "security.html#a-public-server",
+  "back up": "operation.html#backup",
+  "upgrade": "upgrading.html",
+  "a write token for CI": "uploading.html#server",
+  "nginx or Caddy in front": "reverse-proxy.html",
+  "50 GB": "eviction.html",
+  "why is it slow": "troubleshooting.html#a-build-is-slow-to-start",
+  "with Cachix": "upstreams.html#cachix",
+  "two machines": "several-machines.html",
+  "internet": "security.html#a-public-server",
+  "expose": "security.html#a-public-server",
+  "high availability": "several-machines.html",
+  "rotate": "operation.html#rotation-of-the-signing-key",
+  "uninstall": "installation.html#uninstall",
+  "hash mismatch": "troubleshooting.html#nix-says-hash-mismatch",
+  "slow": "troubleshooting.html#a-build-is-slow-to-start",
+  "tls": "reverse-proxy.html#nginx-with-a-certificate",
+  "size": "eviction.html",
+  "token": "security.html#tokens",
+  "cachix": "upstreams.html#cachix",
+  "migrate": "moving-from-ncps.html",
+};
+
+const HITS_AT_A_GLANCE = 4;
+
 Deno.test("docs site: that of this repository has a place for each page, and no dead link", () => {
-  const names = [...Deno.readDirSync(`${ROOT}docs`)].map(({ name }) => `docs/${name}`);
-  const readText = (path: string) => Deno.readTextFileSync(ROOT + path);
-  assert.deepEqual(buildSite({ documents: names, readText }).problems, []);
+  assert.deepEqual(ownSite().problems, []);
 });
+
+Deno.test("docs site: the search leads from what people type to the page that answers it", () => {
+  const find = searchOf(ownSite());
+  for (const [question, answer] of Object.entries(QUESTIONS)) {
+    const found = find(question).slice(0, HITS_AT_A_GLANCE).map(({ url }) => url);
+    assert.ok(found.some((url) => url.startsWith(answer)), `${question}: ${found.join(", ")}`);
+  }
+});
+
+Deno.test("docs site: a title with the word comes before a text with it", () => {
+  const clients = "# Clients\n\n## Rest\n\nThe key.\n\n## The key, and more\n\nText.\n";
+  const find = searchOf(siteWith({ ...OWN_SEARCH, "docs/clients.md": clients }));
+  assert.deepEqual(Array.from(find("key"), ({ url }) => url), [
+    "clients.html#the-key-and-more",
+    "clients.html#rest",
+  ]);
+  assert.deepEqual(find("zebra").length, 0);
+});
+
+Deno.test("docs site: a search shows the text of a fence, and none of its attributes", () => {
+  const clients = '# Clients\n\n## The key, and more\n\n```sh not-run="later"\nlarder pins\n```\n';
+  const find = searchOf(siteWith({ ...OWN_SEARCH, "docs/clients.md": clients }));
+  assert.match(find("pins")[0]?.excerpt ?? "", /larder pins/);
+  assert.deepEqual(find("later").length, 0);
+});
+
+testUnless(
+  programsMissing("chromium"),
+  "docs site: a browser searches it from a folder, and says where nothing was found",
+  async () => {
+    using folder = tempFolder();
+    const site = ownSite();
+    for (const [name, text] of site.texts) Deno.writeTextFileSync(`${folder.path}/${name}`, text);
+    await using browser = await openBrowser();
+    const tab = await browser.tab();
+    await tab.open(`file://${folder.path}/clients.html`);
+    const shown = (words: string) =>
+      tab.read<string>(`new Promise((resolve) => {
+        const [field, list] = ["search input", "search ol"].map((one) => document.querySelector(one));
+        new MutationObserver(() => resolve(list.firstChild.textContent))
+          .observe(list, { childList: true });
+        field.value = ${JSON.stringify(words)};
+        field.dispatchEvent(new Event("input"));
+      })`);
+    assert.match(await shown("uninstall"), /^Installation: Uninstall/);
+    assert.equal(await shown("zzqqxx"), "Nothing found");
+  },
+);
 
 Deno.test("docs site: a link to a heading of another page works, and pictures come too", () => {
   const site = siteWith({});

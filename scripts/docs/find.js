@@ -1,0 +1,106 @@
+// Finds sections of the site. The browser and a test run it behind MiniSearch, whose licence is MIT.
+
+const HITS_MAX = 12;
+
+/** Words of a question that tell nothing. */
+const EMPTY_WORDS = new Set(
+  ("a an and are be can do does for from get how i in into is it its larder me my of on or set " +
+    "should the this to use want what when where which why with").split(" "),
+);
+
+/** What people type, and what these documents say. */
+const SYNONYMS = {
+  availability: ["replicas", "machines"],
+  cluster: ["replicas", "machines"],
+  delete: ["remove", "evict"],
+  docker: ["container", "containers"],
+  expose: ["public", "proxy"],
+  failover: ["replicas", "machines"],
+  ha: ["replicas", "machines"],
+  https: ["tls", "certificate"],
+  internet: ["public", "proxy"],
+  k8s: ["kubernetes"],
+  kubernetes: ["helm"],
+  limit: ["size", "cache-max-size"],
+  migrate: ["moving", "migration", "import"],
+  migration: ["moving", "import"],
+  move: ["moving", "import"],
+  open: ["public"],
+  password: ["token"],
+  quota: ["size", "cache-max-size"],
+  replica: ["replicas", "machines"],
+  rotate: ["rotation"],
+  rotating: ["rotation"],
+  size: ["limit", "cache-max-size"],
+  slow: ["slowness", "timeouts"],
+  ssl: ["tls", "certificate"],
+  tls: ["certificate", "https"],
+  two: ["several"],
+  update: ["upgrade"],
+  wrong: ["mismatch"],
+};
+
+/** Most people ask how to run it, not how it works. */
+const CHAPTER_WEIGHTS = { Reference: 0.7, Design: 0.4, Contribution: 0.2 };
+
+/** Several words for one. "50 GB" is about a size, whatever its number. */
+const PHRASES = [
+  [/\bback(?:ing)? up\b/gu, "backup"],
+  [/\bhigh(?:ly)?[ -]availab(?:le|ility)\b/gu, "availability"],
+  [/\b\d+ ?[kmgt]i?b?\b/gu, "size"],
+];
+
+/** Finds sections by words of a user. Those whose titles have the words come first. */
+// deno-lint-ignore no-unused-vars
+function finderOf(sections) {
+  const index = new MiniSearch({
+    fields: ["title", "page", "text"],
+    storeFields: ["title", "page", "chapter", "url", "text"],
+    searchOptions: {
+      boost: { title: 6, page: 3 },
+      prefix: (term) => term.length > 2,
+      fuzzy: (term) => term.length > 5 ? 0.15 : false,
+      weights: { fuzzy: 0.2, prefix: 0.5 },
+      boostDocument: (_id, _term, { title, page, chapter }) =>
+        // The head of a page tells what all of it is about.
+        (title === page ? 1.5 : 1) * (CHAPTER_WEIGHTS[chapter] ?? 1),
+    },
+  });
+  index.addAll(sections.map((section, id) => ({ id, ...section })));
+
+  return function find(question) {
+    const words = wordsOf(question);
+    if (words.length === 0) return [];
+    const queries = words.map((word) => ({
+      combineWith: "OR",
+      queries: [word, ...(SYNONYMS[word] ?? [])],
+    }));
+    const all = index.search({ combineWith: "AND", queries });
+    // A title may have one of the words, and no section all of them.
+    const hits = all.length > 0 ? all : index.search({ combineWith: "OR", queries });
+    return hits.slice(0, HITS_MAX).map(({ title, page, url, text, terms }) => ({
+      title,
+      page,
+      url,
+      excerpt: excerptOf(text, terms),
+    }));
+  };
+}
+
+function wordsOf(question) {
+  const text = PHRASES.reduce(
+    (rest, [phrase, word]) => rest.replaceAll(phrase, word),
+    question.toLowerCase(),
+  );
+  const words = text.split(/[^\p{L}\p{N}-]+/u).filter((word) => word !== "");
+  const telling = words.filter((word) => !EMPTY_WORDS.has(word));
+  return [...new Set(telling.length > 0 ? telling : words)];
+}
+
+/** The text around the first of the found words. */
+function excerptOf(text, terms) {
+  const lower = text.toLowerCase();
+  const places = terms.map((term) => lower.indexOf(term)).filter((at) => at >= 0);
+  const at = Math.max(0, Math.min(...places, lower.length) - 30);
+  return text.slice(places.length === 0 ? 0 : at).slice(0, 110);
+}
