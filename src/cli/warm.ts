@@ -9,7 +9,7 @@ import { ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
 import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
 import { untrustedUpstreams } from "./client/untrusted_upstreams.ts";
-import { NOT_FOUND, WarmClosure } from "./client/warm_closure.ts";
+import { NOT_FOUND, WarmClosure, type WarmPart } from "./client/warm_closure.ts";
 import { WarmMeter } from "./client/warm_meter.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
@@ -119,10 +119,14 @@ async function reportMissing(
 
 /** Prints the result, and returns the failures. */
 function fetched(warm: WarmClosure, process: CommandProcess): readonly FailedPath[] {
-  const paths = counted(warm.pathsWhole, "path");
-  const files = counted(warm.narsDone, "NAR file");
-  process.writeOut(`fetched ${paths}: ${formatBytes(warm.progress.bytesDone)} in ${files}\n`);
+  const { fetched: got, alreadyHere } = warm;
+  if (got.paths > 0 || alreadyHere.paths === 0) process.writeOut(`fetched ${partWords(got)}\n`);
+  if (alreadyHere.paths > 0) process.writeOut(`already here: ${partWords(alreadyHere)}\n`);
   return warm.failures;
+}
+
+function partWords({ paths, nars, bytes }: WarmPart): string {
+  return `${counted(paths, "path")}: ${formatBytes(bytes)} in ${counted(nars, "NAR file")}`;
 }
 
 async function follow(

@@ -36,6 +36,7 @@ Deno.test("stats: hits, misses and saved bytes are those of the responses", asyn
     joined: 0,
     prefetched: 0,
     absent: 0,
+    commands: 0,
     hit_ratio: null,
   });
   assert.deepEqual(before.traffic, { served_bytes: 0, upstream_bytes: 0, saved_bytes: 0 });
@@ -71,6 +72,7 @@ Deno.test("stats: hits, misses and saved bytes are those of the responses", asyn
     joined: 0,
     prefetched: 0,
     absent: 0,
+    commands: 0,
     hit_ratio: 0.75,
   });
   assert.deepEqual(after.requests.narinfo, {
@@ -79,6 +81,7 @@ Deno.test("stats: hits, misses and saved bytes are those of the responses", asyn
     joined: 0,
     prefetched: 0,
     absent: 1,
+    commands: 0,
     hit_ratio: 0,
   });
   assert.equal(after.traffic.saved_bytes, 3 * length);

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { type CertificateInputs, systemCertificates } from "../../app/system_certificates.ts";
+import { COMMAND_HEADER } from "../../base/command_request.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
 import type { Role } from "../../http/message/role.ts";
 import { clock } from "../../runtime/current.ts";
@@ -90,7 +91,11 @@ export class ServerClient implements Disposable {
     try {
       return await fetch(`${this.#base}${path}`, {
         method,
-        headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` },
+        headers: {
+          ...headers,
+          [COMMAND_HEADER]: "1",
+          ...token === undefined ? {} : { authorization: `Bearer ${token}` },
+        },
         // A redirect would turn a POST into a GET, and could leak the token.
         redirect,
         signal: late.signal,

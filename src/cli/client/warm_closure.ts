@@ -1,4 +1,5 @@
 import { Notifier } from "../../base/notifier.ts";
+import { PREFETCHED_HEADER } from "../../base/command_request.ts";
 import { formatBytes } from "../../base/format_units.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
@@ -17,6 +18,13 @@ export interface WarmProgress {
   readonly bytesDone: number;
   /** Sum of the FileSizes in the narinfos read so far. */
   readonly bytesKnown: number;
+}
+
+/** A part of the closure: store paths with a narinfo and a whole NAR file, and these files. */
+export interface WarmPart {
+  readonly paths: number;
+  readonly nars: number;
+  readonly bytes: number;
 }
 
 export interface WarmDeps {
@@ -55,6 +63,8 @@ interface Nar {
   readonly fileBytesMax: number;
   paths: number;
   isWhole: boolean;
+  /** It was stored before, and not by a prefetch for this closure. */
+  wasHere: boolean;
 }
 
 /** Fetches closures through a server: each narinfo and each NAR file once. */
@@ -68,6 +78,7 @@ export class WarmClosure {
   readonly #at = { narinfo: 0, nar: 0 };
   readonly #active = { narinfo: 0, nar: 0 };
   readonly #progress = { pathsDone: 0, bytesDone: 0, bytesKnown: 0 };
+  #bytesHere = 0;
   #fatal: unknown;
 
   constructor(deps: WarmDeps) {
@@ -78,14 +89,14 @@ export class WarmClosure {
     return { ...this.#progress, pathsKnown: this.#order.length };
   }
 
-  /** Store paths with a narinfo and a NAR file received in full. */
-  get pathsWhole(): number {
-    return [...this.#paths.values()].filter(({ nar }) => nar?.isWhole).length;
+  /** What was fetched in full. */
+  get fetched(): WarmPart {
+    return { ...this.#partWhere(false), bytes: this.#progress.bytesDone - this.#bytesHere };
   }
 
-  /** NAR files received in full. */
-  get narsDone(): number {
-    return [...this.#nars.values()].filter(({ isWhole }) => isWhole).length;
+  /** What the server had stored already. */
+  get alreadyHere(): WarmPart {
+    return { ...this.#partWhere(true), bytes: this.#bytesHere };
   }
 
   /** The failed paths, in order of discovery. */
@@ -114,6 +125,14 @@ export class WarmClosure {
       for (const reference of path.references) seen.add(reference);
     }
     return true;
+  }
+
+  #partWhere(wasHere: boolean): Omit<WarmPart, "bytes"> {
+    const isPart = (nar: Nar | undefined) => nar?.isWhole === true && nar.wasHere === wasHere;
+    return {
+      paths: [...this.#paths.values()].filter(({ nar }) => isPart(nar)).length,
+      nars: [...this.#nars.values()].filter(isPart).length,
+    };
   }
 
   #know(storePathHash: StorePathHash, name: string): void {
@@ -163,7 +182,7 @@ export class WarmClosure {
     const { url, fileSize = 0 } = narinfo;
     const known = this.#nars.get(url);
     const fileBytesMax = fileBytesMaxOf(narinfo);
-    const nar = known ?? { url, fileSize, fileBytesMax, paths: 0, isWhole: false };
+    const nar = known ?? { url, fileSize, fileBytesMax, paths: 0, isWhole: false, wasHere: false };
     path.nar = nar;
     if (nar.isWhole) return void this.#progress.pathsDone++;
     nar.paths++;
@@ -188,11 +207,13 @@ export class WarmClosure {
   }
 
   /** Reads a NAR file to its end and drops the bytes, which the server keeps. */
-  async #drain({ url, fileSize, fileBytesMax }: Nar): Promise<true> {
+  async #drain(nar: Nar): Promise<true> {
+    const { url, fileSize, fileBytesMax } = nar;
     const base = "http://server/";
     const { origin, pathname, search } = new URL(url, base);
     if (`${origin}/` !== base) throw new Failure("corrupt", "its NAR is on another server");
-    const { body } = await this.#deps.client.request("GET", `${pathname}${search}`);
+    const { body, headers } = await this.#deps.client.request("GET", `${pathname}${search}`);
+    nar.wasHere = headers.get("x-cache") === "HIT" && headers.get(PREFETCHED_HEADER) === null;
     if (body === null) throw new Failure("corrupt", "its NAR file is empty");
     const reader = body.getReader({ mode: "byob" });
     let received = 0;
@@ -213,6 +234,7 @@ export class WarmClosure {
         throw new Failure("corrupt", `got ${received} of ${fileSize} bytes of its NAR file`);
       }
       isOver = true;
+      if (nar.wasHere) this.#bytesHere += received;
       return true;
     } finally {
       if (!isOver) {

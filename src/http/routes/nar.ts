@@ -17,7 +17,13 @@ import type { ClientRequest } from "../message/client_request.ts";
 import type { HandOver } from "./nar_hand_over.ts";
 import { type NarPlan, planNar } from "./nar_plan.ts";
 import { removeHandler } from "./remove_handler.ts";
-import { countedAs, requestSeries, servedBytes } from "./request_series.ts";
+import {
+  countedAs,
+  type CountedResult,
+  isByCommand,
+  requestSeries,
+  servedBytes,
+} from "./request_series.ts";
 import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {
@@ -44,15 +50,18 @@ export function narRoute(deps: NarRouteDeps): Route {
 
   const counted = async <Found extends NarFacts>(
     origin: AbsenceOrigin,
+    request: ClientRequest,
     pending: Promise<Found | undefined>,
   ) => {
+    const orCommand = (result: CountedResult | "negative") =>
+      requests[isByCommand(request) ? "command" : result];
     try {
       const found = await pending;
-      if (found !== undefined) requests[countedAs(found)].count();
-      else requests[origin === "HIT" ? "negative" : "MISS"].count();
+      if (found !== undefined) requests[countedAs(found, request)].count();
+      else orCommand(origin === "HIT" ? "negative" : "MISS").count();
       return found;
     } catch (error) {
-      requests.MISS.count();
+      orCommand("MISS").count();
       throw error;
     }
   };
@@ -80,10 +89,10 @@ export function narRoute(deps: NarRouteDeps): Route {
         }
         const origin = nars.isKnownAbsent(name) ? "HIT" : "MISS";
         if (head) {
-          const facts = await counted(origin, nars.stat(wanted, requestId, request));
+          const facts = await counted(origin, request, nars.stat(wanted, requestId, request));
           return facts === undefined ? absent(origin, head) : headOf(planNar(request, facts));
         }
-        const answer = await counted(origin, nars.open(wanted, requestId, request));
+        const answer = await counted(origin, request, nars.open(wanted, requestId, request));
         if (answer === undefined) return absent(origin, head);
         const plan = planNar(request, answer);
         if (plan.kind === "answered") {
@@ -93,12 +102,15 @@ export function narRoute(deps: NarRouteDeps): Route {
         served.count();
         const handed = await handOver?.(answer, plan, request);
         if (handed) {
-          bytes[countedAs(answer)].add(handed.handedOverBytes);
+          bytes[countedAs(answer, request)].add(handed.handedOverBytes);
           return handed;
         }
         const body = await bodyOf(answer, plan, request);
         const { release } = answer;
-        return streamAnswer(body, plan.parts, { served: bytes[countedAs(answer)], release });
+        return streamAnswer(body, plan.parts, {
+          served: bytes[countedAs(answer, request)],
+          release,
+        });
       },
       ...(remove === undefined ? {} : { DELETE: removeHandler(parseNarName, remove) }),
     },

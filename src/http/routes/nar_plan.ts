@@ -8,6 +8,7 @@ import {
 import type { ClientRequest } from "../message/client_request.ts";
 import { isNamed } from "../message/etag.ts";
 import { readRange } from "../message/range.ts";
+import { commandHeaders } from "./request_series.ts";
 
 /** The answer to a NAR request: a finished one, or bytes under a status and headers. */
 export type NarPlan =
@@ -23,7 +24,7 @@ export type NarPlan =
 /** The plan for a request's headers and a file's facts; the same for GET and HEAD. */
 export function planNar(request: ClientRequest, facts: NarFacts): NarPlan {
   const { fileSize, tag } = facts;
-  const headers = headersOf(facts);
+  const headers = { ...headersOf(facts), ...commandHeaders(facts, request) };
   if (tag !== undefined && isNamed(request.headers.get("if-none-match"), `"${tag}"`)) {
     const { status: _, ...parts } = partsOf(304, headers);
     return { kind: "answered", answer: notModifiedAnswer(parts) };

@@ -3,7 +3,7 @@ import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { statusAnswer, textAnswer } from "../message/answer.ts";
 import { removeHandler } from "./remove_handler.ts";
-import { countedAs, requestSeries, servedBytes } from "./request_series.ts";
+import { countedAs, isByCommand, requestSeries, servedBytes } from "./request_series.ts";
 import type { Route } from "./router.ts";
 
 export interface NarinfoRouteDeps {
@@ -24,19 +24,20 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
     path: /^\/([^/]*)\.narinfo$/,
     cached: true,
     methods: {
-      async GET({ params: [text = ""], head, requestId }) {
+      async GET({ params: [text = ""], head, request, requestId }) {
         if (!isStorePathHash(text)) return statusAnswer(404, head, { "x-cache": "HIT" });
         let answer: NarinfoAnswer;
         try {
           answer = await narinfos.serve(text, { requestId, isHead: head });
         } catch (error) {
-          requests.MISS.count();
+          requests[isByCommand(request) ? "command" : "MISS"].count();
           throw error;
         }
         const { cacheResult, text: narinfo } = answer;
         const headers = { "x-cache": cacheResult };
-        const counted = countedAs(answer);
-        requests[narinfo === undefined && cacheResult === "HIT" ? "negative" : counted].count();
+        const counted = countedAs(answer, request);
+        const isNegative = narinfo === undefined && cacheResult === "HIT" && counted !== "command";
+        requests[isNegative ? "negative" : counted].count();
         if (narinfo === undefined) return statusAnswer(404, head, headers);
         if (!head) {
           served.count();

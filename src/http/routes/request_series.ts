@@ -1,13 +1,32 @@
+import { COMMAND_HEADER, PREFETCHED_HEADER } from "../../base/command_request.ts";
 import type { CacheResult, NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
+import type { ClientRequest } from "../message/client_request.ts";
 
-/** The result that a request counts as: the first for a prefetched file is no plain hit. */
-export type CountedResult = CacheResult | "prefetched";
+/**
+ * The result that a request counts as: the first for a prefetched file is no plain hit, and one of
+ * larder's own commands is none of a client's.
+ */
+export type CountedResult = CacheResult | "prefetched" | "command";
 
 export function countedAs(
   { cacheResult, isFirstOfPrefetch }: Pick<NarFacts, "cacheResult" | "isFirstOfPrefetch">,
+  request: Pick<ClientRequest, "headers">,
 ): CountedResult {
+  if (isByCommand(request)) return "command";
   return isFirstOfPrefetch ? "prefetched" : cacheResult;
+}
+
+export function isByCommand({ headers }: Pick<ClientRequest, "headers">): boolean {
+  return headers.get(COMMAND_HEADER) !== null;
+}
+
+/** Headers for larder's own commands. */
+export function commandHeaders(
+  { isFirstOfPrefetch }: Pick<NarFacts, "isFirstOfPrefetch">,
+  request: Pick<ClientRequest, "headers">,
+): Readonly<Record<string, string>> {
+  return isFirstOfPrefetch && isByCommand(request) ? { [PREFETCHED_HEADER]: "1" } : {};
 }
 
 /**
@@ -24,6 +43,7 @@ export function requestSeries(
     MISS: metrics.series("cache_requests_total", { kind, result: "miss" }),
     JOINED: metrics.series("cache_requests_total", { kind, result: "joined" }),
     prefetched: metrics.series("cache_requests_total", { kind, result: "prefetched" }),
+    command: metrics.series("cache_requests_total", { kind, result: "command" }),
   };
 }
 
@@ -37,5 +57,6 @@ export function servedBytes(
     MISS: metrics.series("served_bytes_total", { kind, source: "miss" }),
     JOINED: metrics.series("served_bytes_total", { kind, source: "joined" }),
     prefetched: metrics.series("served_bytes_total", { kind, source: "prefetched" }),
+    command: metrics.series("served_bytes_total", { kind, source: "command" }),
   };
 }

@@ -136,14 +136,17 @@ export function requestStats(
   metrics: StatsSources["metrics"],
   kind: "narinfo" | "nar",
 ): RequestStats {
-  const of = (result: "hit" | "miss" | "joined" | "negative" | "prefetched") =>
+  const of = (result: "hit" | "miss" | "joined" | "negative" | "prefetched" | "command") =>
     metrics.value("cache_requests_total", { kind, result });
   const [hits, misses, joined] = [of("hit"), of("miss"), of("joined")];
   const prefetched = of("prefetched");
   // An upstream had a request for prefetched ones, too.
   const all = hits + misses + joined + prefetched;
   const hit_ratio = all === 0 ? null : (hits + joined) / all;
-  return { hits, misses, joined, prefetched, absent: of("negative"), hit_ratio };
+  return {
+    ...{ hits, misses, joined, prefetched, absent: of("negative"), commands: of("command") },
+    hit_ratio,
+  };
 }
 
 function prefetchStats(metrics: StatsSources["metrics"], kind: "narinfo" | "nar"): PrefetchStats {

@@ -79,6 +79,8 @@ export interface RequestStats {
   readonly prefetched: number;
   /** Absences answered from memory. */
   readonly absent: number;
+  /** Requests of larder's own commands, such as `larder warm`; in none of the above. */
+  readonly commands: number;
   /** Share of hits and joined requests in all but absent ones; `null` before the first. */
   readonly hit_ratio: number | null;
 }

@@ -16,12 +16,15 @@ export const COUNTERS = {
     help: "Narinfo and NAR requests by result",
     labels: {
       kind: ["narinfo", "nar"],
-      result: ["hit", "miss", "joined", "negative", "prefetched"],
+      result: ["hit", "miss", "joined", "negative", "prefetched", "command"],
     },
   },
   served_bytes_total: {
     help: "Bytes of narinfos and NARs sent, by source",
-    labels: { kind: ["narinfo", "nar"], source: ["hit", "miss", "joined", "prefetched"] },
+    labels: {
+      kind: ["narinfo", "nar"],
+      source: ["hit", "miss", "joined", "prefetched", "command"],
+    },
   },
   prefetch_total: {
     help: "Narinfos and NARs that larder fetched ahead of requests, or skipped, by result",

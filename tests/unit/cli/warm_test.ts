@@ -57,6 +57,34 @@ Deno.test("larder warm: a closure comes whole, each thing once, and is pinned", 
   assert.deepEqual([pinned.root, pinned.stored, pinned.missing], [app.storePathHash, 23, 0]);
 });
 
+Deno.test("larder warm: what is here already is said, and no figure of clients counts it", async () => {
+  await using at = await stage(closure);
+  const requestsOf = async () => {
+    const { requests, traffic } = await (await at.cache.get("/stats")).json();
+    return { requests, traffic };
+  };
+  await (await at.cache.get(await at.cache.narPath(shared.storePathHash))).bytes();
+  await at.cache.downloadsOver();
+  const before = await requestsOf();
+
+  const first = await runLarder(["warm", app.storePath, "--server", at.url]);
+  await at.cache.downloadsOver();
+  const second = await runLarder(["warm", app.storePath, "--server", at.url]);
+
+  assert.match(first.out, /^fetched 2\d paths: .*\nalready here: \d paths?: .* in 1 NAR file\n$/);
+  assert.match(second.out, /^already here: 23 paths: \S+ \w+ in 22 NAR files\n$/);
+  const after = await requestsOf();
+  for (const kind of ["narinfo", "nar"]) {
+    assert.ok(after.requests[kind].commands > 40, kind);
+    assert.equal(before.requests[kind].commands, 0);
+    const { commands: _, ...ofClients } = after.requests[kind];
+    const { commands: __, ...ofClientsBefore } = before.requests[kind];
+    assert.deepEqual(ofClients, ofClientsBefore, kind);
+  }
+  assert.equal(after.traffic.served_bytes, before.traffic.served_bytes);
+  assert.equal(after.traffic.saved_bytes, before.traffic.saved_bytes);
+});
+
 Deno.test("larder warm: a path that is not found is listed, its closure not pinned", async () => {
   const [leaf] = libs;
   assert.ok(leaf);
@@ -137,7 +165,7 @@ Deno.test("larder warm: a NAR that never comes is named, and the others come", a
   assert.match(warm.failures[0]?.name ?? "", /-(shared|twin)-1$/);
   assert.equal(warm.isComplete(app.storePathHash), false);
   assert.ok(libs.every(({ storePathHash }) => warm.isComplete(storePathHash)));
-  assert.equal(warm.pathsWhole, closure.length - 2);
+  assert.equal(warm.fetched.paths, closure.length - 2);
   assert.equal(warm.progress.pathsDone, closure.length);
 });
 
@@ -155,7 +183,7 @@ Deno.test("larder warm: a server that goes away ends it, and its progress is kno
   await assert.rejects(warm.run([{ storePathHash, name }]), Unreachable);
 
   assert.equal(warm.progress.pathsKnown, closure.length);
-  assert.ok(warm.pathsWhole < 6);
+  assert.ok(warm.fetched.paths < 6);
   assert.ok(asked < 6 + 2 * 8 + 1, "each of those under way tries once more");
 });
 
