@@ -1,5 +1,12 @@
 /** Packages of scripts and tests alone. */
-export const UNUSED_PACKAGES = ["axe-core", "fast-check", "marked", "pure-rand", "typescript"];
+export const UNUSED_PACKAGES = [
+  "axe-core",
+  "fast-check",
+  "marked",
+  "minisearch",
+  "pure-rand",
+  "typescript",
+];
 
 /**
  * Files that a program reads. The compiler parses all others too, and keeps each syntax error with

@@ -77,7 +77,12 @@ export class NarForms {
       const at = kept?.at ?? storedName(name, "");
       await metadata.apply([{ kind: "nar-broken", at, atMs }]);
     } catch (error) {
-      log.warn("broken transfer not noted", { nar: name, error: messageOf(error) });
+      log.warn("broken transfer not noted", {
+        nar: name,
+        error: messageOf(error),
+        hint:
+          "larder could not write to its database; a client that resumes may have to start over",
+      });
     }
   }
 }
