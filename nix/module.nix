@@ -1,6 +1,7 @@
 {
   config,
   lib,
+  options,
   pkgs,
   ...
 }:
@@ -237,7 +238,7 @@ in
           types.strMatching "[^:]+:[A-Za-z0-9+/]{43}=" // { description = "a public key such as NAME:KEY"; }
         );
         default = null;
-        description = "Output of `curl http://localhost:8501/pubkey`. Without it this machine trusts the signatures of the upstreams, which larder forwards.";
+        description = "The key that `larder client-config` prints, a line of the client. Without it this machine trusts the signatures of the upstreams alone, which larder forwards.";
       };
       url = mkOption {
         type = types.nullOr types.nonEmptyStr;
@@ -367,7 +368,13 @@ in
       };
     })
 
+    (lib.optionalAttrs (options ? warnings) {
+      warnings = optional (cfg.useAsSubstituter.enable && cfg.useAsSubstituter.publicKey == null)
+        "services.larder.useAsSubstituter has no publicKey, so this machine trusts the upstreams' paths alone, and no upload; larder client-config prints the key.";
+    })
+
     (mkIf cfg.useAsSubstituter.enable {
+      # All lines of `larder client-config`. NixOS adds them to those of others.
       nix.settings = {
         substituters = optionals (cfg.useAsSubstituter.url != null) [ cfg.useAsSubstituter.url ];
         trusted-public-keys = optional (

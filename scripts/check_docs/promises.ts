@@ -15,7 +15,7 @@ export const PROMISING_PAGES: readonly PromisingPage[] = [
     sections: ["larder", "Why larder", "Try it", "Install", "Clients"],
     noPromises: [
       "No release is published yet, so each way begins in a clone.",
-      "[Installation](docs/installation.md) explains all four, and macOS.",
+      "[Installation](docs/installation.md) explains all of them, and macOS.",
     ],
   },
   {

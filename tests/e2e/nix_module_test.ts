@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { OPTIONS } from "../../src/config/options.ts";
 import type { AnyOption } from "../../src/config/kinds/option.ts";
+import { clientSettings } from "../../src/nix/client_settings.ts";
 import { nixTest } from "../support/nix_client.ts";
 import {
   type EvaluatedSystem,
@@ -18,6 +19,21 @@ const KEY = `cache-1:${"A".repeat(43)}=`;
 nixTest("nix: every file of larder is in the Nix language", async () => {
   const files = [...Deno.readDirSync("nix")].map(({ name }) => `nix/${name}`);
   for (const path of ["flake.nix", ...files]) await parseNixFile(path);
+});
+
+nixTest("nix: the flake has a lock for each input, which Nix reads", () => {
+  const { nodes, root, version } = JSON.parse(Deno.readTextFileSync("flake.lock"));
+  assert.equal(version, 7);
+  assert.deepEqual(Object.keys(nodes[root].inputs), ["nixpkgs"]);
+  const { locked, original } = nodes[nodes[root].inputs.nixpkgs];
+  const [, owner, repo, ref] = /github:([^/]+)\/([^/]+)\/([^"]+)"/.exec(
+    Deno.readTextFileSync("flake.nix"),
+  ) ?? [];
+  assert.deepEqual(original, { type: "github", owner, repo, ref });
+  assert.match(locked.rev, /^[0-9a-f]{40}$/);
+  assert.match(locked.narHash, /^sha256-[A-Za-z0-9+/]{43}=$/);
+  assert.deepEqual([locked.type, locked.owner, locked.repo], ["github", owner, repo]);
+  return Promise.resolve();
 });
 
 interface Configured {
@@ -53,6 +69,10 @@ const CONFIGURATIONS: Readonly<Record<string, Configured>> = {
       assert.deepEqual(nix["trusted-public-keys"], [KEY]);
       assert.deepEqual(nix["narinfo-cache-negative-ttl"], 60);
       assert.deepEqual(nix["connect-timeout"], 3);
+      for (const line of clientSettings("http://127.0.0.1:80", [KEY])) {
+        const name = line.replace(/ = .*/, "").replace(/^extra-/, "");
+        assert.ok(nix[name] !== undefined && nix[name] !== null, name);
+      }
       assert.equal(settings["new-thing"], 3);
     },
   },

@@ -28,6 +28,10 @@ let
     type = lib.types.listOf lib.types.anything;
     default = [ ];
   };
+  value = lib.mkOption {
+    type = lib.types.anything;
+    default = null;
+  };
   system =
     (lib.evalModules {
       modules = [
@@ -37,13 +41,14 @@ let
           config._module.args = { inherit pkgs; };
           options = {
             assertions = list;
+            warnings = list;
             environment.systemPackages = list;
             networking.firewall.allowedTCPPorts = list;
             nix.settings = {
               substituters = list;
               trusted-public-keys = list;
-              narinfo-cache-negative-ttl = anything;
-              connect-timeout = anything;
+              narinfo-cache-negative-ttl = value;
+              connect-timeout = value;
             };
             services.nginx = {
               enable = lib.mkEnableOption "nginx";
