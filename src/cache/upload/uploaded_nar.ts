@@ -1,5 +1,5 @@
 import type { KeptFile, NarRecord } from "../../metadata/metadata_store.ts";
-import { formatSha256 } from "../../nix/hash.ts";
+import { formatSha256, type Sha256 } from "../../nix/hash.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { hashOf, type NarName, narName as plainName, parseNarName } from "../../nix/nar_name.ts";
 import { formerFile } from "../forms/recompressed.ts";
@@ -51,7 +51,7 @@ function check(narinfo: Narinfo, { nar, kept }: UploadedNar): void {
   const former = formerFile(nar, kept);
   const facts: readonly (readonly [field: string, said: unknown, found: unknown])[] = [
     ["Compression", compression, nar.compression],
-    ["FileHash", fileHash ?? former.fileHash, former.fileHash],
+    ["FileHash", shown(fileHash ?? former.fileHash), shown(former.fileHash)],
     ["FileSize", fileSize ?? former.fileSize, former.fileSize],
     ["NarHash", formatSha256(narHash), formatSha256(nar.narHash)],
     ["NarSize", narSize, nar.narSize],
@@ -63,4 +63,8 @@ function check(narinfo: Narinfo, { nar, kept }: UploadedNar): void {
 
 function refused(line: string): UploadRefused {
   return new UploadRefused("invalid", line);
+}
+
+function shown(hash: Sha256 | undefined): string | undefined {
+  return hash && formatSha256(hash);
 }
