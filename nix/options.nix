@@ -174,6 +174,18 @@ in
         defaultText = literalMD "`1M`";
         description = "Largest NAR file to fetch ahead; 0 fetches narinfos only.";
       };
+      recompress = mkOption {
+        type = types.nullOr (types.enum [ "auto" "on" "off" ]);
+        default = null;
+        defaultText = literalMD "`off`";
+        description = "Keep NAR files in zstd, which clients decode faster than xz.\n\nIn the background. auto: where the runtime can, and there are two cores or more.";
+      };
+      recompress-level = mkOption {
+        type = types.nullOr (types.ints.between 1 19);
+        default = null;
+        defaultText = literalMD "`9`";
+        description = "Level of zstd for these files; a higher one is smaller and slower.";
+      };
       verify-threads = mkOption {
         type = types.nullOr (types.ints.between 1 64);
         default = null;

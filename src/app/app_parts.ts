@@ -1,3 +1,4 @@
+import type { NarEncoder } from "../cache/recompress/nar_encoder.ts";
 import type { ClosureLister } from "../pins/pinned_closures.ts";
 import type { HandOver } from "../http/routes/nar_hand_over.ts";
 import type { OwnNames } from "../http/access/own_names.ts";
@@ -109,6 +110,14 @@ export interface FetchingParts {
   readonly verifyThreads: number;
   /** `undefined`: larder prefetches nothing. */
   readonly prefetch: PrefetchParts | undefined;
+  /** Default: larder keeps each file as it came. */
+  readonly recompress?: RecompressParts | undefined;
+}
+
+export interface RecompressParts {
+  readonly level: number;
+  /** Default: the runtime's own, in a Worker. */
+  readonly encoder?: NarEncoder;
 }
 
 export interface PrefetchParts {

@@ -48,6 +48,7 @@ import { buildHistory } from "./build_history.ts";
 import { buildNars } from "./build_nars.ts";
 import { buildNarinfos } from "./build_narinfos.ts";
 import { buildPage } from "./build_page.ts";
+import { buildRecompression } from "./build_recompression.ts";
 import { buildKeptNars, buildRemover, buildSpace } from "./build_space.ts";
 import { buildUploads } from "./build_uploads.ts";
 import { buildUpstreams } from "./build_upstreams.ts";
@@ -87,6 +88,8 @@ export interface App extends AsyncDisposable {
   reportToMembers(): Promise<void>;
   /** Removes uploaded NARs whose narinfo has not come in time. */
   expireUploads(): Promise<void>;
+  /** Keeps in zstd what it can now, if the settings want it. Never rejects. */
+  recompress(): Promise<void>;
 }
 
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
@@ -99,6 +102,8 @@ export function buildApp(given: AppParts): App {
   const cache = buildCache(parts, { names, paths, loops }, resources);
   const { narinfos, nars, members, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
+  const filling = { ...cache, inFlight: [cache.inFlight, uploads.inFlight] };
+  const recompression = buildRecompression(parts, filling, resources);
   const pinReads = resources.use(pinReadsOf(stores));
   const history = buildHistory(parts, cache);
   const disk = { freeBytes: undefined as number | undefined };
@@ -149,6 +154,9 @@ export function buildApp(given: AppParts): App {
     prefetchOver: async () => await prefetch?.idle(),
     expirePrefetched: () => prefetch?.expire(),
     expireUploads: () => uploads.expire(),
+    async recompress() {
+      await recompression?.run();
+    },
     async [Symbol.asyncDispose]() {
       prefetch?.stop();
       await history[Symbol.asyncDispose]();

@@ -1,4 +1,6 @@
 import denoJson from "../../deno.json" with { type: "json" };
+import { hasZstdEncoder } from "../cache/recompress/encode_nar.ts";
+import { ConfigError } from "../config/config_error.ts";
 import type { Settings } from "../config/options.ts";
 import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_hand_over.ts";
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
@@ -52,6 +54,7 @@ const LOG_FLUSH_MAX_MS = 1_000;
  * start. Upstreams that are down are no reason.
  */
 export async function serve(settings: Settings): Promise<number> {
+  const fetching = fetchingParts(settings);
   const queue = new LineQueue(Deno.stdout, await logFormat(settings));
   const upstreams = await upstreamSettings(settings, `larder/${denoJson.version}`);
   const telemetry = await startTelemetry({ settings, upstreams, queue });
@@ -85,7 +88,7 @@ export async function serve(settings: Settings): Promise<number> {
         hasMetricsRoute: settings["prometheus.enabled"],
         countsRequests: settings["prometheus.enabled"] || tracer !== undefined,
       },
-      fetching: fetchingParts(settings),
+      fetching,
       writes: writeParts(settings),
       nowMs: stores.nowMs,
       runtime: SYSTEM_RUNTIME,
@@ -210,7 +213,23 @@ function fetchingParts(settings: Settings): FetchingParts {
     narinfoRefreshMs: settings["cache.narinfo-refresh"],
     verifyThreads: settings["cache.verify-threads"],
     prefetch: settings["cache.prefetch"] ? { narBytesMax } : undefined,
+    recompress: recompressParts(settings),
   };
+}
+
+/** Throws a ConfigError where the runtime cannot do what the settings demand. */
+function recompressParts(settings: Settings): FetchingParts["recompress"] {
+  const wanted = settings["cache.recompress"];
+  const parts = { level: settings["cache.recompress-level"] };
+  if (wanted === "off") return undefined;
+  if (hasZstdEncoder()) {
+    const isWorthIt = wanted === "on" || navigator.hardwareConcurrency > 1;
+    return isWorthIt ? parts : undefined;
+  }
+  if (wanted === "auto") return undefined;
+  throw new ConfigError([
+    `--cache-recompress=on: expected a Deno that writes zstd, from 2.7.0 on; this one is ${Deno.version.deno}`,
+  ]);
 }
 
 function listenSettings(

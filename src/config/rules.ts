@@ -172,6 +172,9 @@ export const NO_EFFECT: readonly Rule<Settings>[] = [
   idle("cache.prefetch-nar-max-size", "while cache.prefetch is false", (settings) => {
     return !settings["cache.prefetch"];
   }),
+  idle("cache.recompress-level", "while cache.recompress is off", (settings) => {
+    return settings["cache.recompress"] === "off";
+  }),
   idle("cache.secret-key-path", "while cache.sign-narinfo is false", (settings) => {
     return !settings["cache.sign-narinfo"];
   }),

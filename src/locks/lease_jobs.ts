@@ -2,7 +2,7 @@ import { dice } from "../runtime/current.ts";
 import type { LockName } from "./locks.ts";
 
 /** Purposes of leases: the values of `lock_type` in logs. */
-export type LockType = "download:nar" | "download:narinfo" | "lru" | "repair";
+export type LockType = "download:nar" | "download:narinfo" | "lru" | "repair" | "recompress";
 
 /** How often to try again for a lock, and when. */
 export interface RetryPolicy {
@@ -34,6 +34,7 @@ export const METRIC_TYPES = {
   "download:narinfo": "download",
   lru: "lru",
   repair: undefined,
+  recompress: undefined,
 } as const satisfies Readonly<Record<LockType, "download" | "lru" | undefined>>;
 
 export function lockNameOf({ lockType, key }: LeaseJob): LockName {

@@ -17,6 +17,7 @@ export interface WorkLeases {
   narinfo(storePathHash: StorePathHash, isDone: () => Promise<boolean>): Promise<WorkLease>;
   eviction(): Promise<WorkLease>;
   repair(): Promise<WorkLease>;
+  recompression(): Promise<WorkLease>;
   /** The other member that downloads the file now. */
   holderOf(nar: NarName): Promise<NarHolder | undefined>;
   /** Call it when `holder` does not send the file, or cannot be reached: frees its lock. */
@@ -31,6 +32,7 @@ export const NO_OTHER_MEMBERS: WorkLeases = {
   narinfo: unlocked,
   eviction: unlocked,
   repair: unlocked,
+  recompression: unlocked,
   holderOf: () => Promise.resolve(undefined),
   stopped: () => Promise.resolve(),
 };
@@ -86,6 +88,10 @@ export class MemberLeases implements WorkLeases {
     return this.#deps.leases.take(this.#job("repair"));
   }
 
+  recompression(): Promise<WorkLease> {
+    return this.#deps.leases.take(this.#job("recompress"));
+  }
+
   async holderOf(nar: NarName): Promise<NarHolder | undefined> {
     const { url } = await this.#deps.leases.otherHolder(this.#narJob(nar)) ?? {};
     return url === undefined ? undefined : { url };
@@ -101,7 +107,7 @@ export class MemberLeases implements WorkLeases {
     return { lockType: "download:nar", key: nar, hash: hashOf(nar), ttlMs, retryPolicy };
   }
 
-  #job(lockType: "lru" | "repair"): LeaseJob {
+  #job(lockType: "lru" | "repair" | "recompress"): LeaseJob {
     const { lruTtlMs: ttlMs, retryPolicy } = this.#deps;
     return { lockType, ttlMs, retryPolicy };
   }

@@ -28,6 +28,7 @@ const KINDS: readonly ((leases: WorkLeases) => Promise<WorkLease>)[] = [
   (leases) => leases.narinfo(STORE_PATH_HASH, notDone),
   (leases) => leases.eviction(),
   (leases) => leases.repair(),
+  (leases) => leases.recompression(),
 ];
 
 /** The promises of leases to a member without others, whether or not its locks answer. */

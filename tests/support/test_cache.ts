@@ -276,6 +276,11 @@ export class TestCache implements AsyncDisposable {
     return this.#app.pipeline.handle;
   }
 
+  /** Does as the server every minute, where `recompress` is set. */
+  recompress(): Promise<void> {
+    return this.#app.recompress();
+  }
+
   /** Serves on a port of 127.0.0.1, for behaviour that only a real connection shows. */
   listen(options: Partial<HttpServerDeps & HttpServerLimits> = {}): TestListener {
     return new TestListener({ ...this.#app.pipeline, log: this.#log, ...options });

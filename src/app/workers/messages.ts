@@ -2,6 +2,7 @@ import type { Bytes } from "../../base/bytes.ts";
 import type { PinnedClosure } from "../../pins/pinned_closures.ts";
 import type { FetchEvent, FetchOrder } from "../../cache/fetch/nar_fetcher.ts";
 import type { NcpsContents, NcpsEntryRows } from "../../cache/import/ncps/ncps_tables.ts";
+import type { Encoded, EncodeOrder } from "../../cache/recompress/nar_encoder.ts";
 import type { ShardComparison } from "../../cache/reconcile/compare_shard.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import type { StorageHealth } from "../../metadata/storage_health.ts";
@@ -151,6 +152,18 @@ export type FromVerifyWorker =
   | { readonly id: number; readonly taken: true }
   /** `isRefused`: there was no memory for a decoder. */
   | { readonly id: number; readonly error: string; readonly isRefused?: true };
+
+export type ToEncodeWorker =
+  | { readonly type: "encode"; readonly id: number; readonly order: EncodeOrder }
+  | { readonly type: "piece"; readonly id: number; readonly bytes: Bytes }
+  | { readonly type: "end"; readonly id: number }
+  | { readonly type: "cancel"; readonly id: number };
+
+export type FromEncodeWorker =
+  | { readonly id: number; readonly encoded: Encoded }
+  /** A piece is encoded, or no longer needed. */
+  | { readonly id: number; readonly taken: true }
+  | { readonly id: number; readonly error: string };
 
 /** A job on a database file: the Worker counts its pinned closures, or reads its health. */
 export interface DatabaseJob {

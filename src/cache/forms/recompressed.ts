@@ -6,7 +6,7 @@ import { isSpoken } from "./spoken_form.ts";
 import type { FileForm } from "./unpacked_nar.ts";
 
 /** The compression of recompressed files. */
-const RECOMPRESSED = "zstd";
+export const RECOMPRESSED = "zstd";
 
 /** The window of the files that larder recompresses: the memory of whoever decodes them. */
 export const RECOMPRESSED_WINDOW_BYTES = 8 << 20;
@@ -14,6 +14,11 @@ export const RECOMPRESSED_WINDOW_BYTES = 8 << 20;
 /** The compressions whose files larder recompresses: it can speak each of them, or send the NAR. */
 const FORMER: readonly Compression[] = (Object.keys(COMPRESSIONS) as Compression[])
   .filter((one) => one !== RECOMPRESSED && (one === "none" || isSpoken(one)));
+
+/** True for a file that may be kept in another form. */
+export function mayRecompress(name: NarName): boolean {
+  return FORMER.includes(compressionOf(name));
+}
 
 /** The names of the files that a client means by the name of a recompressed one. */
 export function formerNames(name: NarName): readonly NarName[] {

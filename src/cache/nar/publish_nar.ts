@@ -1,4 +1,9 @@
-import type { Change, ChangeWriter, KeptFile } from "../../metadata/metadata_store.ts";
+import type {
+  Change,
+  ChangeWriter,
+  KeptFile,
+  ReplaceCondition,
+} from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { newStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
@@ -15,12 +20,14 @@ export interface PublishNarDeps {
 }
 
 /** A finished and verified NAR file. */
-export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize"> {
+export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize" | "form"> {
   readonly name: NarName;
   /** The storage takes it over. */
   readonly path: string;
   /** Its bytes in the ledger; `undefined` without a limit. */
   readonly reservedBytes?: number | undefined;
+  /** Rejects with Irreplaceable where it does not hold. */
+  readonly replaces?: ReplaceCondition;
 }
 
 /**
@@ -29,7 +36,7 @@ export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize"> {
  */
 export async function publishNar(
   deps: PublishNarDeps,
-  { name, path, fileHash, fileSize, reservedBytes }: FinishedNar,
+  { name, path, fileHash, fileSize, reservedBytes, form, replaces }: FinishedNar,
   first: readonly Change[] = [],
 ): Promise<void> {
   const { nars, metadata, nowMs, owner } = deps;
@@ -39,9 +46,11 @@ export async function publishNar(
     const seal = await nars.put(at, path);
     const atMs = nowMs();
     const sealed = seal === undefined ? {} : { seal };
-    const file = { at, ...sealed, fileHash, fileSize, keptAtMs: atMs };
+    const formed = form === undefined ? {} : { form };
+    const file = { at, ...sealed, fileHash, fileSize, keptAtMs: atMs, ...formed };
     const reserved = reservedBytes === undefined ? {} : { reservedBytes };
-    await metadata.apply([{ kind: "nar-kept", file, owner, atMs, ...reserved }]);
+    const condition = replaces === undefined ? {} : { replaces };
+    await metadata.apply([{ kind: "nar-kept", file, owner, atMs, ...reserved, ...condition }]);
   } catch (error) {
     await takeBack(deps, at, fileSize);
     throw error;

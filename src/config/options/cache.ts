@@ -1,5 +1,5 @@
 import { durationOrOff, retention } from "../kinds/duration.ts";
-import { boolean, integer, path, plainName } from "../kinds/plain.ts";
+import { boolean, choice, integer, path, plainName } from "../kinds/plain.ts";
 import { schedule, timeZone } from "../kinds/schedule.ts";
 import { size, sizeLimit } from "../kinds/size.ts";
 import type { OptionTable } from "../kinds/option.ts";
@@ -8,6 +8,9 @@ const PRIORITY_MAX = 2 ** 31 - 1;
 
 /** More are only more memory. */
 const VERIFY_THREADS_MAX = 64;
+
+/** Higher levels want windows that clients do not expect. */
+const RECOMPRESS_LEVEL_MAX = 19;
 
 /** Options of the cache: its identity, signing, size and memory. */
 export const CACHE_OPTIONS = {
@@ -88,6 +91,17 @@ export const CACHE_OPTIONS = {
     kind: size,
     default: 2 ** 20,
     help: "Largest NAR file to fetch ahead; 0 fetches narinfos only",
+  },
+  "cache.recompress": {
+    kind: choice("auto", "on", "off"),
+    default: "off",
+    help: "Keep NAR files in zstd, which clients decode faster than xz",
+    details: "In the background. auto: where the runtime can, and there are two cores or more.",
+  },
+  "cache.recompress-level": {
+    kind: integer(1, RECOMPRESS_LEVEL_MAX),
+    default: 9,
+    help: "Level of zstd for these files; a higher one is smaller and slower",
   },
   "cache.verify-threads": {
     kind: integer(1, VERIFY_THREADS_MAX),

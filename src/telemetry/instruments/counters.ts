@@ -57,6 +57,18 @@ export const COUNTERS = {
     help: "NAR files that were passed through, by reason",
     labels: { reason: ["no_room", "disk_error"] },
   },
+  recompressed_bytes_total: {
+    help: "Bytes of NAR files that larder wrote again in zstd, before and after",
+    labels: { form: ["former", "zstd"] },
+  },
+  recompressed_nars_total: {
+    help: "NAR files to write again in zstd, by result",
+    labels: { result: ["replaced", "later", "failed"] },
+  },
+  recompress_seconds_total: {
+    help: "Time for NAR files that larder wrote again in zstd, in seconds",
+    labels: {},
+  },
   evicted_entries_total: { help: "Entries removed to stay below the size limit", labels: {} },
   evicted_bytes_total: { help: "Bytes removed to stay below the size limit", labels: {} },
   lock_acquisitions_total: {

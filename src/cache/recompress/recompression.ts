@@ -1,0 +1,250 @@
+import { lruOf } from "../../base/lru.ts";
+import { messageOf } from "../../base/failure.ts";
+import { removeIfPresent } from "../../base/files.ts";
+import type { WorkLeases } from "../../locks/work_leases.ts";
+import {
+  Irreplaceable,
+  type KeptFile,
+  type NarFinder,
+  type NarRecord,
+  type UseCursor,
+  type UsedNarLister,
+} from "../../metadata/metadata_store.ts";
+import { sha256FromDigest } from "../../nix/hash.ts";
+import { type NarName, renamedNar } from "../../nix/nar_name.ts";
+import type { StoredName } from "../../nix/stored_name.ts";
+import { clock, dice } from "../../runtime/current.ts";
+import type { ActiveReads } from "../../space/active_reads.ts";
+import type { Space } from "../../space/space.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import type { Downloads } from "../download/downloads.ts";
+import { mayRecompress, RECOMPRESSED } from "../forms/recompressed.ts";
+import type { KeptNars } from "../kept/kept_nars.ts";
+import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
+import { checkNar, checkNarFacts, Mismatch } from "../verify/check_nar.ts";
+import type { NarVerifier } from "../verify/nar_verifier.ts";
+import type { Encoded, NarEncoder } from "./nar_encoder.ts";
+
+/** How long a client that got only a part of a file may come back for the rest. */
+const QUIET_MS = 60 * 60 * 1_000;
+
+/** Between two looks for files, and at whether larder is idle. */
+const LOOK_EVERY_MS = 60_000;
+const IDLE_EVERY_MS = 1_000;
+
+/** Then the newest uses come first again. */
+const ROUND_MS = 10 * 60 * 1_000;
+
+/** Rows of one look: a read of the database that stops this thread for a millisecond or two. */
+const ROWS_AT_ONCE = 500;
+
+/** So soon larder yields to a client: the thread encodes one piece meanwhile. */
+const PIECE_BYTES = 32 * 1024;
+
+/** A file that could not be replaced is tried again after this time, or a restart. */
+const FAILED_MS = 60 * 60 * 1_000;
+const FAILED_MAX = 10_000;
+
+/** In the log, where it finds a file damaged. */
+const REQUEST_ID = "recompress";
+
+export interface RecompressionDeps {
+  readonly publishing:
+    & PublishNarDeps
+    & { readonly metadata: Pick<NarFinder, "findNar"> & UsedNarLister };
+  readonly kept: Pick<KeptNars, "find">;
+  readonly encoder: NarEncoder;
+  readonly verifier: Pick<NarVerifier, "start">;
+  readonly space: Pick<Space, "reserveSpare" | "kept">;
+  readonly reads: Pick<ActiveReads, "begin" | "has">;
+  readonly downloads: Pick<Downloads, "has">;
+  readonly leases: Pick<WorkLeases, "recompression">;
+  /** True where a reader may lose the file that it reads: larder then spares used files. */
+  readonly sparesUsed: boolean;
+  /** False while a client waits for something. */
+  readonly isIdle: () => boolean;
+  /** This member's folder in the spool. */
+  readonly folder: string;
+  readonly level: number;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** "later": somebody needs the file as it is, or there is no room. */
+type Outcome = "replaced" | "later" | "failed" | "not ours";
+
+/**
+ * Writes kept NAR files again in zstd, in the background, one at a time: those of the newest uses
+ * first. The row of each says in which form it is kept, so nothing else need be remembered.
+ */
+export class Recompression implements AsyncDisposable {
+  readonly #deps: RecompressionDeps;
+  readonly #failed = lruOf<StoredName, number>({ countMax: FAILED_MAX });
+  readonly #stopping = new AbortController();
+  readonly #timer;
+  #running: Promise<void> | undefined;
+
+  constructor(deps: RecompressionDeps) {
+    this.#deps = deps;
+    this.#timer = clock.every(LOOK_EVERY_MS, () => void this.run(), false);
+  }
+
+  /** Replaces what it can. Call it one at a time: a second call joins. Never rejects. */
+  run(): Promise<void> {
+    return this.#running ??= this.#rounds()
+      .catch((error) => {
+        if (this.#stopping.signal.aborted) return;
+        this.#deps.log.warn("recompression paused", { error: messageOf(error) });
+      })
+      .finally(() => this.#running = undefined);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#timer.cancel();
+    this.#stopping.abort(new Error("larder stops"));
+    await this.#running;
+  }
+
+  async #rounds(): Promise<void> {
+    while (!this.#stopping.signal.aborted && await this.#round());
+  }
+
+  /** True where newer uses may have come meanwhile. */
+  async #round(): Promise<boolean> {
+    const { metadata, nowMs } = this.#deps.publishing;
+    const untilMs = nowMs() + ROUND_MS;
+    let after: UseCursor | undefined;
+    for (;;) {
+      const used = await metadata.usedNars(ROWS_AT_ONCE, after);
+      for (const { narName, form, usedAtMs } of used) {
+        this.#stopping.signal.throwIfAborted();
+        if (form !== undefined || !mayRecompress(narName)) continue;
+        if (this.#deps.sparesUsed && usedAtMs > nowMs() - QUIET_MS) continue;
+        const outcome = await this.#replace(narName);
+        if (outcome === "not ours") return false;
+        if (outcome === "replaced" && nowMs() > untilMs) return true;
+      }
+      after = used.at(-1)?.cursor;
+      if (used.length < ROWS_AT_ONCE) return false;
+      await clock.turn();
+    }
+  }
+
+  async #replace(narName: NarName): Promise<Outcome | undefined> {
+    const { publishing: { metadata, nowMs }, leases, metrics, log } = this.#deps;
+    const nar = await metadata.findNar(narName, { fresh: true });
+    if (nar?.kept === undefined || nar.kept.form !== undefined) return undefined;
+    const { kept } = nar;
+    if (nowMs() < (this.#failed.get(kept.at) ?? 0)) return undefined;
+    if (!await this.#isFree(nar)) return "later";
+    await this.#idle();
+    await using lease = await leases.recompression();
+    if (lease.kind !== "ours") return "not ours";
+    let outcome: Exclude<Outcome, "not ours">;
+    try {
+      outcome = await this.#encode(nar, kept);
+    } catch (error) {
+      this.#stopping.signal.throwIfAborted();
+      outcome = error instanceof Irreplaceable ? "later" : "failed";
+      if (outcome === "failed") {
+        log.warn("nar not recompressed", { nar: narName, error: messageOf(error) });
+      }
+    }
+    if (outcome === "failed") this.#failed.set(kept.at, nowMs() + FAILED_MS);
+    metrics.series("recompressed_nars_total", { result: outcome }).count();
+    return outcome;
+  }
+
+  /** False where a client may need the file in its form, or its new name stands for another one. */
+  async #isFree({ name, brokenAtMs = 0 }: NarRecord): Promise<boolean> {
+    const { publishing: { metadata, nowMs }, reads, downloads } = this.#deps;
+    if (brokenAtMs >= nowMs() - QUIET_MS || reads.has(name) || downloads.has(name)) return false;
+    return await metadata.findNar(renamedNar(name, RECOMPRESSED)) === undefined;
+  }
+
+  async #encode(nar: NarRecord, kept: KeptFile): Promise<Exclude<Outcome, "not ours">> {
+    const { publishing, folder, space, reads, metrics, log } = this.#deps;
+    const startedAtMs = clock.nowMs();
+    const { name } = nar;
+    const fileBytesMax = Math.max(2 * kept.fileSize, nar.narSize >> 1) + (1 << 16);
+    using reservation = await space.reserveSpare(fileBytesMax);
+    if (reservation === undefined) return "later";
+    const path = `${folder}/${name}.${dice.uuid()}.part`;
+    try {
+      let encoded: Encoded | undefined;
+      // Eviction spares the file meanwhile.
+      const end = reads.begin(name);
+      try {
+        encoded = await this.#encodeInto(path, nar, fileBytesMax);
+      } finally {
+        end();
+      }
+      if (encoded === undefined) return "later";
+      if (encoded.kind === "too-large") return "failed";
+      if (encoded.kind === "undecodable") throw new Mismatch("undecodable", encoded.detail);
+      const { narDigest, narSize, fileDigest, fileSize } = encoded;
+      checkNarFacts(nar, { narHash: sha256FromDigest(narDigest), narSize });
+      await this.#checkEncoded(path, nar, fileSize);
+      if (!await this.#isFree(nar)) return "later";
+      await publishNar(publishing, {
+        ...{ name, path, fileHash: sha256FromDigest(fileDigest), fileSize, form: RECOMPRESSED },
+        reservedBytes: reservation.ledgerBytes,
+        replaces: { at: kept.at, quietSinceMs: publishing.nowMs() - QUIET_MS },
+      });
+      await space.kept(reservation);
+      const tookMs = clock.nowMs() - startedAtMs;
+      metrics.series("recompressed_bytes_total", { form: "former" }).add(kept.fileSize);
+      metrics.series("recompressed_bytes_total", { form: "zstd" }).add(fileSize);
+      metrics.series("recompress_seconds_total", {}).add(tookMs / 1_000);
+      const sizes = { former_size: kept.fileSize, file_size: fileSize };
+      log.debug("nar recompressed", { nar: name, ...sizes, duration_ms: Math.round(tookMs) });
+      return "replaced";
+    } finally {
+      removeIfPresent(path);
+    }
+  }
+
+  /** `undefined` where the kept file is missing or damaged. */
+  async #encodeInto(
+    path: string,
+    nar: NarRecord,
+    fileBytesMax: number,
+  ): Promise<Encoded | undefined> {
+    const { kept, encoder, level } = this.#deps;
+    const { signal } = this.#stopping;
+    const { compression, narSize } = nar;
+    const file = await kept.find(nar, REQUEST_ID, { signal });
+    if (file === undefined) return undefined;
+    using encoding = encoder.start({ compression, narSize, path, fileBytesMax, level });
+    let isOver = false;
+    encoding.encoded.then(() => isOver = true, () => isOver = true);
+    const { stored } = file;
+    for await (const bytes of stored.read(0, stored.fileSize, { signal })) {
+      for (let at = 0; at < bytes.length && !isOver; at += PIECE_BYTES) {
+        await this.#idle();
+        await encoding.write(bytes.slice(at, at + PIECE_BYTES));
+      }
+      if (isOver) break;
+    }
+    encoding.end();
+    return await encoding.encoded;
+  }
+
+  /** Reads the new file once: no encoder is trusted with the only copy. */
+  async #checkEncoded(path: string, nar: NarRecord, fileSize: number): Promise<void> {
+    const { narSize: narSizeMax } = nar;
+    using checking = this.#deps.verifier.start({ path, compression: RECOMPRESSED, narSizeMax });
+    checking.grown(fileSize, true);
+    checkNar(nar, await checking.measure);
+  }
+
+  /** Waits until no client waits for anything. */
+  async #idle(): Promise<void> {
+    this.#stopping.signal.throwIfAborted();
+    while (!this.#deps.isIdle()) {
+      await clock.pause(IDLE_EVERY_MS, this.#stopping.signal);
+      this.#stopping.signal.throwIfAborted();
+    }
+  }
+}

@@ -1,0 +1,237 @@
+import assert from "node:assert/strict";
+import type { Compression } from "../../src/nix/compression.ts";
+import { decompress } from "../support/decompressors.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
+import { Gate } from "../support/faults.ts";
+import { assertSameBytes } from "../support/same_bytes.ts";
+import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { StubEncoder } from "../support/stub_encoder.ts";
+import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
+import { ALLOWED, push, pushOf, WRITE_TOKEN } from "../support/uploading.ts";
+
+const HOUR_MS = 3_600_000;
+const object = makeStoreObject({ name: "thing-1.0", size: 700_000 });
+const { storePathHash } = object;
+
+interface WorldOptions extends Partial<TestCacheOptions> {
+  readonly compression?: Compression;
+  readonly objects?: readonly StoreObject[];
+}
+
+/** A larder that recompresses, and its clock. */
+async function worldOf({ compression = "xz", objects = [object], ...options }: WorldOptions = {}) {
+  const scope = new AsyncDisposableStack();
+  const time = { nowMs: Date.now() };
+  const encoder = new StubEncoder();
+  const upstream = scope.use(await fakeUpstream({ objects, compression, stored: true }));
+  const cache = scope.use(
+    await TestCache.open({
+      upstreams: [upstream],
+      recompress: { level: 9, encoder },
+      nowMs: () => time.nowMs,
+      ...options,
+    }),
+  );
+  const pull = async ({ storePathHash }: StoreObject) => {
+    const path = await cache.narPath(storePathHash);
+    const bytes = await (await cache.get(path)).bytes();
+    await cache.downloadsOver();
+    return { path, bytes };
+  };
+  const keptOf = async ({ storePathHash }: StoreObject) => {
+    const row = await cache.metadata.findNarinfo(storePathHash);
+    return row && (await cache.metadata.findNar(row.narName))?.kept;
+  };
+  return {
+    ...{ cache, upstream, encoder, time, pull, keptOf },
+    formOf: async (one: StoreObject) => (await keptOf(one))?.form,
+    [Symbol.asyncDispose]: () => scope.disposeAsync(),
+  };
+}
+
+for (const compression of ["xz", "none", "gzip"] as const) {
+  Deno.test(`recompression: a NAR in ${compression} is kept in zstd, and in nothing else`, async () => {
+    await using world = await worldOf({ compression });
+    const { cache, encoder } = world;
+    const { path } = await world.pull(object);
+
+    await cache.recompress();
+
+    const kept = await world.keptOf(object);
+    assert.equal(kept?.form, "zstd");
+    const text = await cache.narinfo(storePathHash);
+    assert.match(text, /^Compression: zstd$/m);
+    assert.ok(text.includes(`FileHash: sha256:${kept.fileHash}\nFileSize: ${kept.fileSize}\n`));
+    const zstd = await (await cache.get(await cache.narPath(storePathHash))).bytes();
+    assert.equal(zstd.length, kept.fileSize);
+    assertSameBytes(await decompress(zstd, "zstd"), object.nar);
+    assertSameBytes(
+      await decompress(await (await cache.get(path)).bytes(), compression),
+      object.nar,
+    );
+    assert.deepEqual(await Array.fromAsync(cache.nars.list(""), ({ at }) => at), [kept.at]);
+    assert.deepEqual(cache.growingFiles(), []);
+    assert.deepEqual(await cache.metadata.pendingFiles(), []);
+    assert.equal(cache.bytesOnDisk(), kept.fileSize);
+    assert.ok(await cache.metadata.areSumsRight());
+    await cache.recompress();
+    assert.equal(encoder.orders.length, 1, "once");
+    const metrics = await (await cache.get("/metrics")).text();
+    assert.match(metrics, /^larder_recompressed_nars_total\{result="replaced"\} 1$/m);
+    assert.ok(metrics.includes(`larder_recompressed_bytes_total{form="zstd"} ${kept.fileSize}\n`));
+  });
+}
+
+for (const compression of ["zstd", "bzip2"] as const) {
+  Deno.test(`recompression: a NAR in ${compression} stays as it came`, async () => {
+    await using world = await worldOf({ compression });
+    await world.pull(object);
+    await world.cache.recompress();
+    assert.equal(await world.formOf(object), undefined);
+    assert.equal(world.encoder.orders.length, 0);
+  });
+}
+
+Deno.test("recompression: an uploaded NAR is kept in zstd, too", async () => {
+  await using world = await worldOf({ uploads: ALLOWED, tokens: [WRITE_TOKEN] });
+  const pushed = makeStoreObject({ name: "pushed-1.0", size: 90_000 });
+  assert.deepEqual(await push(world.cache, await pushOf(pushed, { compression: "xz" })), [
+    201,
+    201,
+  ]);
+  await world.cache.recompress();
+  assert.equal(await world.formOf(pushed), "zstd");
+});
+
+Deno.test("recompression: the newest use comes first", async () => {
+  const objects = ["a", "b", "c"].map((name, seed) =>
+    makeStoreObject({ name: `${name}-1.0`, size: 900, seed })
+  );
+  await using world = await worldOf({ objects });
+  const [a, b, c] = objects;
+  assert.ok(a && b && c);
+  for (const one of [b, c, a]) {
+    world.time.nowMs += 60_000;
+    await world.pull(one);
+  }
+  await world.cache.metadata.apply([
+    { kind: "touch-narinfo", storePathHash: c.storePathHash, atMs: world.time.nowMs + 1_000 },
+  ]);
+  await world.cache.recompress();
+  const names = world.encoder.orders.map(({ path }) => path.split("/").at(-1)?.slice(0, 52));
+  const nameOf = async ({ storePathHash }: StoreObject) =>
+    (await world.cache.metadata.findNarinfo(storePathHash))?.narName.slice(0, 52);
+  assert.deepEqual(names, await Promise.all([c, a, b].map(nameOf)));
+});
+
+Deno.test("recompression: a file that a client got in part stays for an hour", async () => {
+  await using world = await worldOf();
+  const { cache, time } = world;
+  await world.pull(object);
+  const kept = await world.keptOf(object);
+  assert.ok(kept);
+  await cache.metadata.apply([{ kind: "nar-broken", at: kept.at, atMs: time.nowMs }]);
+  for (const [passedMs, form] of [[0, undefined], [HOUR_MS, undefined], [1, "zstd"]] as const) {
+    time.nowMs += passedMs;
+    await cache.recompress();
+    assert.equal(await world.formOf(object), form, `after ${passedMs} ms`);
+  }
+});
+
+Deno.test("recompression: a client that breaks off during it keeps the former file", async () => {
+  await using world = await worldOf();
+  await world.pull(object);
+  const kept = await world.keptOf(object);
+  assert.ok(kept);
+  const broken = { kind: "nar-broken", at: kept.at, atMs: world.time.nowMs } as const;
+  world.encoder.onPiece = () => void world.cache.metadata.apply([broken]);
+  await world.cache.recompress();
+  assert.deepEqual(await world.keptOf(object), kept);
+  assert.deepEqual(await Array.fromAsync(world.cache.nars.list(""), ({ at }) => at), [kept.at]);
+  assert.deepEqual(await world.cache.metadata.pendingFiles(), []);
+});
+
+Deno.test("recompression: a file that a client reads stays until the read ends", async () => {
+  await using world = await worldOf();
+  const { cache } = world;
+  const { path, bytes } = await world.pull(object);
+  await using server = cache.listen();
+  using connection = await Deno.connect({ port: server.port });
+  const request = `GET ${path} HTTP/1.1\r\nHost: cache.test\r\nRange: bytes=0-${
+    bytes.length - 1
+  }\r\n\r\n`;
+  await connection.write(new TextEncoder().encode(request));
+  await connection.read(new Uint8Array(1));
+  while (cache.beingRead.size === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  await cache.recompress();
+  assert.equal(await world.formOf(object), undefined);
+  let left = bytes.length;
+  const into = new Uint8Array(1 << 20);
+  while (cache.beingRead.size > 0 && left > 0) left -= await connection.read(into) ?? left;
+  while (cache.beingRead.size > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  await cache.recompress();
+  assert.equal(await world.formOf(object), "zstd");
+});
+
+Deno.test("recompression: a wrong new file is not kept", async () => {
+  await using world = await worldOf();
+  await world.pull(object);
+  const kept = await world.keptOf(object);
+  const faults: StubEncoder["fault"][] = [
+    (file) => file.with(400_000, (file[400_000] ?? 0) ^ 1),
+    (file) => file.subarray(0, -1),
+    () => {
+      throw new Error("no encoder");
+    },
+  ];
+  for (const fault of faults) {
+    world.encoder.fault = fault;
+    world.time.nowMs += 2 * HOUR_MS;
+    await world.cache.recompress();
+    assert.deepEqual(await world.keptOf(object), kept);
+    assert.deepEqual(world.cache.growingFiles(), []);
+  }
+  assert.equal(world.encoder.orders.length, faults.length);
+});
+
+Deno.test("recompression: a file that fails is not tried again for an hour", async () => {
+  await using world = await worldOf();
+  await world.pull(object);
+  world.encoder.fault = corrupted;
+  await world.cache.recompress();
+  await world.cache.recompress();
+  assert.equal(world.encoder.orders.length, 1);
+  assert.equal(world.cache.logged("warn").at(-1)?.msg, "nar not recompressed");
+});
+
+const corrupted = (file: Uint8Array<ArrayBuffer>) => file.with(9_000, (file[9_000] ?? 0) ^ 1);
+
+Deno.test("recompression: nothing goes for it that was used within the hour", async () => {
+  const other = makeStoreObject({ name: "other-1.0", size: 600_000, seed: 2 });
+  await using world = await worldOf({ objects: [object, other], limitBytes: 2_000_000 });
+  await world.pull(object);
+  await world.pull(other);
+  const before = await Promise.all([object, other].map(world.keptOf));
+  await world.cache.recompress();
+  assert.deepEqual(await Promise.all([object, other].map(world.keptOf)), before);
+  assert.equal(world.encoder.orders.length, 0);
+});
+
+Deno.test("recompression: a client's NAR that comes in goes before it", async () => {
+  const other = makeStoreObject({ name: "other-1.0", size: 700_000, seed: 2 });
+  await using world = await worldOf({ objects: [object, other] });
+  await world.pull(object);
+  const gate = new Gate();
+  world.upstream.breakNar(gate.fault, other);
+  gate.release(1_000);
+  const path = await world.cache.narPath(other.storePathHash);
+  const answer = await world.cache.get(path);
+  const recompressing = world.cache.recompress();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(world.encoder.orders.length, 0);
+  gate.open();
+  await answer.bytes();
+  await world.cache.downloadsOver();
+  await recompressing;
+  assert.equal(await world.formOf(object), "zstd");
+});
