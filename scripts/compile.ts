@@ -26,6 +26,7 @@ const INCLUDED = [
   "src/app/workers/narinfo_worker.ts",
   "src/app/workers/verify_worker.ts",
   "src/app/workers/compare_worker.ts",
+  "src/app/workers/encode_worker.ts",
   "src/app/workers/closures_worker.ts",
   "src/app/workers/health_worker.ts",
   "src/app/workers/ncps_worker.ts",
