@@ -69,18 +69,22 @@ testUnless(
   postgresMissing || redisMissing || S3_UNAVAILABLE,
   "several machines: the pods of the Kubernetes manifest start, are ready and serve as one",
   async () => {
-    const { pods, container } = kubernetesPods();
+    const { pods, container, settings, secretKeys } = kubernetesPods();
     await using redis = await RedisServer.open();
     await using upstream = await fakeUpstream({ objects, stored: true });
     using secrets = tempFolder();
-    const contents = {
+    const contents: Readonly<Record<string, string>> = {
       "signing-key": generateSecretKey("cache.example-1").text,
       "database-password": "change-me",
+      "s3-access-key-id": S3_KEYS.accessKeyId,
       "s3-secret-access-key": S3_KEYS.secretAccessKey,
     };
-    for (const [name, content] of Object.entries(contents)) {
-      Deno.writeTextFileSync(`${secrets.path}/${name}`, content, { mode: 0o440 });
+    for (const [file, key] of Object.entries(secretKeys)) {
+      const content = contents[key] ?? assert.fail(`The secret has no key ${key}`);
+      Deno.writeTextFileSync(`${secrets.path}/${file}`, content, { mode: 0o440 });
     }
+    using config = tempFolder();
+    Deno.writeTextFileSync(`${config.path}/config.yaml`, settings);
     assert.ok(s3);
     Deno.mkdirSync(`${s3.bucketsFolder}/larder`);
     const ports = pods.map(() => freePort());
@@ -88,8 +92,8 @@ testUnless(
       "postgres://larder@database/larder": newDatabase(),
       "redis:6379": redis.address,
       "http://s3.example": `http://127.0.0.1:${s3.port}`,
-      "access-key-id=larder": `access-key-id=${S3_KEYS.accessKeyId}`,
       "/run/larder": secrets.path,
+      "/etc/larder": config.path,
       ...Object.fromEntries(pods.map(({ host }, at) => [host, `127.0.0.1:${ports[at]}`])),
     };
     await using started = new AsyncDisposableStack();

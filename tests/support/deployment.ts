@@ -37,9 +37,19 @@ interface PodContainer {
   readonly startupProbe: Probe;
 }
 
+interface ProjectedSecret {
+  readonly secret: {
+    readonly items: readonly { readonly key: string; readonly path: string }[];
+  };
+}
+
 /** The pods of kubernetes.yaml. */
 export interface KubernetesPods {
   readonly container: PodContainer;
+  /** The configuration file. */
+  readonly settings: string;
+  /** The key of the secret, by the name of the file that has its content. */
+  readonly secretKeys: Readonly<Record<string, string>>;
   /** One for each replica, in the order of its names. */
   readonly pods: readonly { readonly args: readonly string[]; readonly host: string }[];
 }
@@ -54,7 +64,14 @@ export function kubernetesPods(): KubernetesPods {
     host: `${name}-${at}.${service.metadata.name}:${service.spec.ports[0].port}`,
     args: container.args.map((word: string) => word.replace("$(POD_NAME)", `${name}-${at}`)),
   }));
-  return { container, pods };
+  const { data } = objects.find(({ kind }) => kind === "ConfigMap");
+  const projected = spec.template.spec.volumes.find((one: object) => "projected" in one).projected;
+  const secretKeys = Object.fromEntries(
+    projected.sources.flatMap(({ secret }: ProjectedSecret) => (
+      secret.items.map(({ key, path }) => [path, key])
+    )),
+  );
+  return { container, pods, settings: data["config.yaml"], secretKeys };
 }
 
 /** A real nginx with nginx.conf. Disposing of it ends it. */

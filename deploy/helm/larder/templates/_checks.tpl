@@ -1,0 +1,82 @@
+{{- /* What no schema can say. Each failure says what was given, and what was expected. */ -}}
+{{- define "larder.check" -}}
+{{- if hasKey .Values "replicaCount" }}
+  {{- fail (printf "replicaCount=%v was given, which this chart does not have: give replicas=%v" .Values.replicaCount .Values.replicaCount) }}
+{{- end }}
+{{- if include "larder.isShared" . }}
+  {{- $missing := list }}
+  {{- if not .Values.postgres.url }}{{ $missing = append $missing "postgres.url" }}{{ end }}
+  {{- if not .Values.s3.bucket }}{{ $missing = append $missing "s3.bucket" }}{{ end }}
+  {{- if not .Values.redis.addrs }}{{ $missing = append $missing "redis.addrs" }}{{ end }}
+  {{- if $missing }}
+    {{- fail (printf "replicas=%v was given without %s: several larders need postgres.url, s3.bucket and redis.addrs; one larder on a volume needs replicas=1 and none of them" .Values.replicas (join ", " $missing)) }}
+  {{- end }}
+  {{- if .Values.persistence.existingClaim }}
+    {{- fail (printf "persistence.existingClaim=%s was given beside s3.bucket=%s: larders that share a bucket have no volume; leave one of both out" .Values.persistence.existingClaim .Values.s3.bucket) }}
+  {{- end }}
+  {{- if not (dig "cache" "max-size" "" .Values.settings) }}
+    {{- fail (printf "s3.bucket=%s was given without settings.cache.max-size: a bucket has no end by itself; give a size such as 500G, or unlimited" .Values.s3.bucket) }}
+  {{- end }}
+{{- end }}
+{{- if and .Values.serviceMonitor.enabled (not (dig "prometheus" "enabled" false .Values.settings)) }}
+  {{- fail "serviceMonitor.enabled=true was given, but settings.prometheus.enabled is not true: then larder has no /metrics" }}
+{{- end }}
+{{- $token := .Values.serviceMonitor.tokenSecret }}
+{{- if and .Values.serviceMonitor.enabled (hasKey .Values.secrets "cache-get-token") (not $token.name) }}
+  {{- fail "serviceMonitor.enabled=true was given with secrets.cache-get-token, but without serviceMonitor.tokenSecret: reading needs a token, which Prometheus must send" }}
+{{- end }}
+{{- if ne (empty $token.name) (empty $token.key) }}
+  {{- fail (printf "serviceMonitor.tokenSecret has name=%q and key=%q: give both, or none" $token.name $token.key) }}
+{{- end }}
+{{- if and (hasKey .Values.secrets "server-tls-cert") (not (hasKey .Values.secrets "server-tls-key")) }}
+  {{- fail "secrets.server-tls-cert was given without secrets.server-tls-key: a certificate needs its key" }}
+{{- end }}
+{{- include "larder.checkPlain" (dict "root" . "path" "postgres.url" "given" .Values.postgres.url) }}
+{{- include "larder.checkPlain" (dict "root" . "path" "settings" "given" .Values.settings) }}
+{{- end }}
+
+{{- /* Fails for a secret in `settings` or in a URL: a ConfigMap and arguments hide nothing. */ -}}
+{{- define "larder.checkPlain" -}}
+{{- $root := .root }}
+{{- $path := .path }}
+{{- $given := .given }}
+{{- $option := trimPrefix "settings." $path | replace "." "-" }}
+{{- $secrets := include "larder.secretOptions" $root | splitList " " }}
+{{- if has $option $secrets }}
+  {{- fail (printf "%s was given as plain text, which a ConfigMap shows: give secrets.%s the name and the key of a Secret" $path $option) }}
+{{- end }}
+{{- if kindIs "map" $given }}
+  {{- range $key, $value := $given }}
+    {{- include "larder.checkPlain" (dict "root" $root "path" (printf "%s.%s" $path $key) "given" $value) }}
+  {{- end }}
+  {{- if eq $path "settings" }}
+    {{- $flags := list }}
+    {{- if include "larder.isShared" $root }}
+      {{- $flags = list "cache-database-url" "cache-storage-s3-bucket" "cache-storage-s3-endpoint" "cache-storage-s3-region" "cache-storage-s3-force-path-style" "cache-redis-addrs" "cache-advertise-url" }}
+    {{- end }}
+    {{- include "larder.checkTwice" (dict "path" "settings" "given" $given "flags" (concat (list "server-addr") $flags (keys $root.Values.secrets))) }}
+  {{- end }}
+{{- else if kindIs "slice" $given }}
+  {{- range $value := $given }}
+    {{- include "larder.checkPlain" (dict "root" $root "path" (printf "%s[]" $path) "given" $value) }}
+  {{- end }}
+{{- else if kindIs "string" $given }}
+  {{- if regexMatch "://[^/?#@]*:[^/?#@]+@" $given }}
+    {{- fail (printf "%s was given with a password in its URL: give the password by secrets" $path) }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Fails for an option in `settings` that an argument of the chart would silently overrule. */ -}}
+{{- define "larder.checkTwice" -}}
+{{- $path := .path }}
+{{- $flags := .flags }}
+{{- range $key, $value := .given }}
+  {{- $at := printf "%s.%s" $path $key }}
+  {{- if kindIs "map" $value }}
+    {{- include "larder.checkTwice" (dict "path" $at "given" $value "flags" $flags) }}
+  {{- else if has (trimPrefix "settings." $at | replace "." "-") $flags }}
+    {{- fail (printf "%s was given, but the chart gives this option by other values: postgres, s3, redis, service or secrets" $at) }}
+  {{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { parseAllDocuments } from "yaml";
+import { OPTIONS } from "../../src/config/options.ts";
+import { testUnless } from "../support/program.ts";
+
+const DEPLOY = new URL("../../deploy", import.meta.url).pathname;
+const CHART = `${DEPLOY}/helm/larder`;
+const SEVERAL = ["--values", `${DEPLOY}/helm/values/several.yaml`];
+const GUARDED = ["--values", `${DEPLOY}/helm/values/guarded.yaml`];
+
+const HELM_MISSING = hasHelm()
+  ? ""
+  : "helm is not installed (go install helm.sh/helm/v3/cmd/helm@latest)";
+
+Deno.test("helm chart: kubernetes.yaml is of these sources", async () => {
+  const manifest = Deno.readTextFileSync(`${DEPLOY}/several-machines/kubernetes.yaml`);
+  const files = [...filesBelow("helm/larder"), "helm/values/several.yaml"].sort();
+  const content = files.map((file) => Deno.readTextFileSync(`${DEPLOY}/${file}`)).join("");
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(content));
+  assert.match(
+    manifest,
+    new RegExp(`^# SHA-256 of both: ${new Uint8Array(digest).toHex()}$`, "m"),
+    "run scripts/check_chart --write",
+  );
+});
+
+Deno.test("helm chart: the values in the document are those of kubernetes.yaml", () => {
+  const values = Deno.readTextFileSync(`${DEPLOY}/helm/values/several.yaml`);
+  const page = Deno.readTextFileSync(`${DEPLOY}/../docs/several-machines.md`);
+  assert.ok(page.includes(`\`\`\`yaml\n${values.slice(values.indexOf("\n") + 1)}\`\`\`\n`));
+});
+
+Deno.test("helm chart: each option with a secret can come from a Secret, and no other way", () => {
+  const { properties } = JSON.parse(Deno.readTextFileSync(`${CHART}/values.schema.json`));
+  const names = Deno.readTextFileSync(`${CHART}/templates/_names.tpl`);
+  const listed = (name: string) => (
+    names.split(`define "larder.${name}" -}}\n`)[1]?.split("\n")[0]?.split(" ") ?? []
+  );
+  const secret = Object.entries(OPTIONS)
+    .filter(([, option]) => "secret" in option && option.secret)
+    .map(([key]) => key.replaceAll(".", "-"));
+
+  assert.deepEqual(listed("secretOptions"), secret.toSorted());
+  assert.deepEqual(
+    Object.keys(properties.secrets.properties),
+    [...secret, ...listed("pathOptions")].sort(),
+  );
+  const flags = Object.keys(OPTIONS).map((key) => key.replaceAll(".", "-"));
+  for (const option of listed("pathOptions")) assert.ok(flags.includes(option), option);
+});
+
+const REFUSED: Readonly<Record<string, readonly [readonly string[], RegExp]>> = {
+  "the name that other charts have for replicas": [
+    set("replicaCount=3"),
+    /replicaCount=3 was given, which this chart does not have: give replicas=3/,
+  ],
+  "several larders without servers": [
+    set("replicas=3"),
+    /replicas=3 was given without postgres\.url, s3\.bucket, redis\.addrs: several larders need/,
+  ],
+  "several larders with some of the servers": [
+    set("replicas=2", "postgres.url=postgres://a@b/c"),
+    /replicas=2 was given without s3\.bucket, redis\.addrs: several larders need/,
+  ],
+  "one larder with some of the servers": [
+    set("s3.bucket=nars"),
+    /replicas=1 was given without postgres\.url, redis\.addrs: .* one larder on a volume needs/,
+  ],
+  "a volume beside a bucket": [
+    [...SEVERAL, ...set("persistence.existingClaim=mine")],
+    /existingClaim=mine was given beside s3\.bucket=larder: larders that share a bucket have no vol/,
+  ],
+  "a bucket without a limit": [
+    [...SEVERAL, ...set("settings.cache.max-size=null")],
+    /given without settings\.cache\.max-size: .* give a size such as 500G, or unlimited/,
+  ],
+  "an option that a value of the chart has, too": [
+    [...SEVERAL, ...set("settings.cache.database-url=postgres://x@y/z")],
+    /settings\.cache\.database-url was given, but the chart gives this option by other values/,
+  ],
+  "a token in the settings": [
+    set("settings.cache.admin-token=abc"),
+    /settings\.cache\.admin-token was given as plain text.*: give secrets\.cache-admin-token the/,
+  ],
+  "a password in the settings, in the spelling of ncps": [
+    set("settings.cache.redis.password=abc"),
+    /settings\.cache\.redis\.password was given as plain text.*secrets\.cache-redis-password/,
+  ],
+  "a password in the URL of the database": [
+    [...SEVERAL, ...set("postgres.url=postgres://a:pw@b/c")],
+    /postgres\.url was given with a password in its URL/,
+  ],
+  "a password in the URL of an upstream": [
+    set("settings.cache.upstream-url[0]=https://me:pw@host"),
+    /settings\.cache\.upstream-url\[\] was given with a password in its URL/,
+  ],
+  "a monitor without figures": [
+    set("serviceMonitor.enabled=true", "settings.prometheus.enabled=false"),
+    /serviceMonitor\.enabled=true was given, but settings\.prometheus\.enabled is not true/,
+  ],
+  "a monitor without the token that reading needs": [
+    [...GUARDED, ...set("serviceMonitor.tokenSecret.name=", "serviceMonitor.tokenSecret.key=")],
+    /secrets\.cache-get-token, but without serviceMonitor\.tokenSecret: reading needs a token/,
+  ],
+  "a certificate without its key": [
+    set("secrets.server-tls-cert.name=tls", "secrets.server-tls-cert.key=tls.crt"),
+    /secrets\.server-tls-cert was given without secrets\.server-tls-key/,
+  ],
+  "an unknown value": [set("nonsense=1"), /additional properties 'nonsense' not allowed/],
+  "an unknown value in a section": [
+    set("service.prot=1"),
+    /additional properties 'prot' not allow/,
+  ],
+  "an unknown secret": [
+    set("secrets.cache-kye.name=a", "secrets.cache-kye.key=b"),
+    /additional properties 'cache-kye' not allowed/,
+  ],
+  "a secret without its key": [
+    set("secrets.cache-get-token.name=a"),
+    /cache-get-token': missing property 'key'/,
+  ],
+  "a number that is none": [set("replicas=two"), /'\/replicas': got string, want integer/],
+  "no larder": [set("replicas=0"), /'\/replicas': minimum: got 0, want 1/],
+  "a port that is none": [set("service.port=0"), /'\/service\/port': minimum: got 0, want 1/],
+  "a size that is none": [set("persistence.size=much"), /'much' does not match pattern/],
+  "a section that is taken away": [set("ingress=null"), /missing property 'ingress'/],
+};
+
+for (const [what, [args, sentence]] of Object.entries(REFUSED)) {
+  testUnless(HELM_MISSING, `helm chart: it refuses ${what}, and says what it expects`, () => {
+    const { success, error } = template(args);
+    assert.ok(!success);
+    assert.match(error, sentence);
+  });
+}
+
+testUnless(HELM_MISSING, "helm chart: one larder has a volume, and no part of several", () => {
+  const objects = rendered([]);
+  assert.deepEqual(Object.keys(objects).sort(), [
+    "ConfigMap larder",
+    "Deployment larder",
+    "PersistentVolumeClaim larder",
+    "Service larder",
+  ]);
+  const { spec } = objects["Deployment larder"];
+  assert.equal(spec.replicas, 1);
+  assert.deepEqual(spec.strategy, { type: "Recreate" });
+  assert.deepEqual(spec.template.spec.volumes[0].persistentVolumeClaim, { claimName: "larder" });
+});
+
+testUnless(HELM_MISSING, "helm chart: several larders have all that guards them", () => {
+  const objects = rendered(GUARDED);
+  assert.deepEqual(Object.keys(objects).sort(), [
+    "ConfigMap larder",
+    "NetworkPolicy larder",
+    "PodDisruptionBudget larder",
+    "Service larder",
+    "Service larder-members",
+    "ServiceMonitor larder",
+    "StatefulSet larder",
+  ]);
+  const { spec } = objects["StatefulSet larder"];
+  const labels = spec.selector.matchLabels;
+  assert.equal(spec.replicas, 2);
+  assert.equal(spec.serviceName, "larder-members");
+  const pod = spec.template.spec;
+  assert.deepEqual(pod.topologySpreadConstraints, [{
+    topologyKey: "topology.kubernetes.io/zone",
+    maxSkew: 1,
+    whenUnsatisfiable: "DoNotSchedule",
+    labelSelector: { matchLabels: labels },
+  }]);
+  assert.equal(pod.serviceAccountName, "larder-s3");
+  assert.deepEqual(pod.containers[0].resources.limits, { memory: "1Gi" });
+  assert.deepEqual(objects["PodDisruptionBudget larder"].spec, {
+    maxUnavailable: 1,
+    selector: { matchLabels: labels },
+  });
+  assert.deepEqual(objects["NetworkPolicy larder"].spec, {
+    podSelector: { matchLabels: labels },
+    policyTypes: ["Ingress", "Egress"],
+    ingress: [{
+      ports: [{ protocol: "TCP", port: "http" }],
+      from: [
+        { podSelector: { matchLabels: labels } },
+        { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "ingress" } } },
+      ],
+    }],
+    egress: [{ to: [{ ipBlock: { cidr: "10.0.0.0/8" } }] }],
+  });
+  const monitor = objects["ServiceMonitor larder"];
+  assert.equal(monitor.metadata.labels.release, "prometheus");
+  const chosen = Object.entries(monitor.spec.selector.matchLabels);
+  const has = (name: string) => (
+    chosen.every(([key, value]) => objects[name].metadata.labels[key] === value)
+  );
+  assert.ok(has("Service larder"));
+  assert.ok(!has("Service larder-members"), "each pod is scraped once");
+  const [endpoint] = monitor.spec.endpoints;
+  assert.equal(endpoint.scheme, "https");
+  assert.deepEqual(endpoint.authorization.credentials, { name: "prometheus", key: "larder-token" });
+});
+
+testUnless(
+  HELM_MISSING,
+  "helm chart: secrets are files that arguments name",
+  () => {
+    const { spec: { template: { spec: pod } } } = rendered(GUARDED)["StatefulSet larder"];
+    const [{ args }] = pod.containers;
+    for (const word of ["--cache-redis-password-file=", "--server-tls-cert="]) {
+      const given = args.find((arg: string) => arg.startsWith(word));
+      assert.equal(given, `${word}/run/larder/${word.slice(2, -1).replace(/-file$/, "")}`);
+    }
+    const { projected } = pod.volumes.find(({ name }: { name: string }) => name === "options");
+    assert.deepEqual(projected.sources[1], {
+      secret: { name: "redis", items: [{ key: "password", path: "cache-redis-password" }] },
+    });
+  },
+);
+
+testUnless(HELM_MISSING, "helm chart: each probe uses HTTPS where larder does", () => {
+  const { spec: { template: { spec: pod } } } = rendered(
+    set("settings.server.tls-cert=/secrets/cert"),
+  )["Deployment larder"];
+  const [{ startupProbe, readinessProbe, livenessProbe }] = pod.containers;
+  for (const { httpGet } of [startupProbe, readinessProbe, livenessProbe]) {
+    assert.equal(httpGet.scheme, "HTTPS");
+  }
+});
+
+testUnless(HELM_MISSING, "helm chart: kubernetes.yaml is what it renders", () => {
+  const manifest = Deno.readTextFileSync(`${DEPLOY}/several-machines/kubernetes.yaml`);
+  assert.equal(manifest.slice(manifest.indexOf("---\n")), template(SEVERAL).output);
+});
+
+function set(...values: readonly string[]): readonly string[] {
+  return values.flatMap((value) => ["--set", value]);
+}
+
+// deno-lint-ignore no-explicit-any -- the objects of Kubernetes, read by the assertions
+function rendered(args: readonly string[]): Readonly<Record<string, any>> {
+  const { success, output, error } = template(args);
+  assert.ok(success, error);
+  const objects = parseAllDocuments(output).map((one) => one.toJS());
+  return Object.fromEntries(objects.map((one) => [`${one.kind} ${one.metadata.name}`, one]));
+}
+
+function template(args: readonly string[]) {
+  const { success, stdout, stderr } = new Deno.Command("helm", {
+    args: ["template", "larder", CHART, ...args],
+  }).outputSync();
+  const decoder = new TextDecoder();
+  return { success, output: decoder.decode(stdout), error: decoder.decode(stderr) };
+}
+
+function hasHelm(): boolean {
+  try {
+    return new Deno.Command("helm", { args: ["version"], stdout: "null", stderr: "null" })
+      .outputSync().success;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+function filesBelow(folder: string): readonly string[] {
+  return [...Deno.readDirSync(`${DEPLOY}/${folder}`)].flatMap(({ name, isDirectory }) => (
+    isDirectory ? filesBelow(`${folder}/${name}`) : [`${folder}/${name}`]
+  ));
+}
