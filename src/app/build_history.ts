@@ -12,7 +12,7 @@ export interface HistorySubjects {
 
 /** Wires the past of this storage to the counters of this process. */
 export function buildHistory(parts: AppParts, { space, inFlight }: HistorySubjects): History {
-  const { nowMs, stores: { metadata }, telemetry: { log, metrics } } = parts;
+  const { nowMs, stores: { metadata }, telemetry: { log, metrics, members } } = parts;
   return new History({
     keeper: metadata,
     counters: () => countersOf(metrics),
@@ -20,6 +20,7 @@ export function buildHistory(parts: AppParts, { space, inFlight }: HistorySubjec
     inFlight: () => inFlight.count,
     nowMs,
     log,
+    hasOthers: members?.isShared ?? false,
   });
 }
 

@@ -5,6 +5,7 @@ import {
   filesInVerification,
   inVerification,
   type Pinned,
+  pinnedBytes,
   pinnedClosures,
 } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
@@ -17,13 +18,14 @@ const ORDERS = {
   age: () => 0,
   name: (a, b) => (a.name ?? a.root).localeCompare(b.name ?? b.root),
   size: (a, b) => b.bytes - a.bytes,
+  own: (a, b) => (b.own_bytes ?? 0) - (a.own_bytes ?? 0),
   stored: (a, b) => b.stored - a.stored,
   missing: (a, b) => b.missing - a.missing,
 } as const satisfies Readonly<Record<string, (a: Pinned, b: Pinned) => number>>;
 
 const FLAGS = {
   sort: {
-    kind: choice("age", "name", "size", "stored", "missing"),
+    kind: choice("age", "name", "size", "own", "stored", "missing"),
     default: "age",
     help: "Order: the oldest pin, the first name, the largest size or number first",
   },
@@ -36,8 +38,9 @@ export const PINS: Command = {
   summary: "List the pins, and how much of each is stored",
   about:
     `STORED counts the paths of the closure whose NAR file is stored. MISSING counts the others, of
-which larder has only the narinfo or a reference. SIZE is the size of the stored NAR files. A pin
-also protects paths that arrive later. \`larder warm\` fetches the missing ones.
+which larder has only the narinfo or a reference. SIZE is the size of the stored NAR files, and OWN
+the part that no other pin reaches: it goes if you unpin. A pin also protects paths that arrive
+later. \`larder warm\` fetches the missing ones.
 `,
   examples: [
     ["larder pins", "List the pins in the order of pinning"],
@@ -58,7 +61,13 @@ async function pinsCommand(args: readonly string[], process: CommandProcess): Pr
   const pins = (await pinnedClosures(client)).toSorted(ORDERS[flags.sort]);
   if (flags.json) process.writeOut(`${JSON.stringify(pins, null, 2)}\n`);
   else if (pins.length === 0) process.writeError("nothing is pinned\n");
-  else process.writeOut(tableOf(pins));
+  else {
+    process.writeOut(tableOf(pins, process.screenSize().columns));
+    const together = pins.length > 1 ? await pinnedBytes(client) : undefined;
+    if (together !== undefined) {
+      process.writeOut(`all ${pins.length} pins: ${formatBytes(together)} together\n`);
+    }
+  }
   const files = pins.some(({ missing }) => missing > 0) ? await filesInVerification(client) : 0;
   if (files > 0) {
     process.writeError(`larder: ${inVerification(files)}: their paths are missing until then\n`);
@@ -66,22 +75,31 @@ async function pinsCommand(args: readonly string[], process: CommandProcess): Pr
   return EXIT.ok;
 }
 
-function tableOf(pins: readonly Pinned[]): string {
-  const head = ["ROOT", "NAME", "STORED", "MISSING", "SIZE", "PINNED SINCE"];
-  const rows = pins.map(({ root, name, stored, missing, bytes, pinned_at }) => [
+/** A shorter name says nothing. */
+const NAME_COLUMNS_MIN = 12;
+
+/** A name may have 211 characters: those in the way of a terminal's width are cut. */
+function tableOf(pins: readonly Pinned[], columns = Infinity): string {
+  const head = ["ROOT", "NAME", "STORED", "MISSING", "OWN", "SIZE", "PINNED SINCE"];
+  const rows = pins.map(({ root, name, stored, missing, bytes, own_bytes, pinned_at }) => [
     root,
     name ?? "(not stored)",
     String(stored),
     String(missing),
+    own_bytes === undefined ? "?" : formatBytes(own_bytes),
     formatBytes(bytes),
     `${pinned_at.slice(0, 10)} ${pinned_at.slice(11, 16)} UTC`,
   ]);
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
-  const isNumber = (column: number) => column >= 2 && column <= 4;
+  const tooMany = widths.reduce((sum, width) => sum + width + 2, -2) - columns;
+  const nameWidth = Math.max(NAME_COLUMNS_MIN, (widths[1] ?? 0) - Math.max(0, tooMany));
+  if (tooMany > 0) widths[1] = Math.min(widths[1] ?? 0, nameWidth);
+  const isNumber = (column: number) => column >= 2 && column <= 5;
   return all.map((row) =>
     row.map((cell, column) => {
       const width = widths[column] ?? 0;
+      if (cell.length > width) return `${cell.slice(0, width - 1)}…`;
       return isNumber(column) ? cell.padStart(width) : cell.padEnd(width);
     }).join("  ").trimEnd() + "\n"
   ).join("");

@@ -9,7 +9,12 @@ export interface ClosureSize {
   readonly missing: number;
   /** Bytes of the kept NAR files. A shared one counts once. */
   readonly bytes: number;
+  /** The part of the bytes that no other root reaches: what goes if this one is unpinned. */
+  readonly ownBytes: number;
 }
+
+/** In place of a root: several roots reach the NAR file. */
+const SEVERAL = -1;
 
 /** Roots in one pass: one bit of a 32-bit integer each. */
 const BATCH = 32;
@@ -19,14 +24,21 @@ export async function closureSizes(
   graph: ReferenceGraph,
   slice: TimeSlice,
 ): Promise<readonly ClosureSize[]> {
-  const sizes: ClosureSize[] = [];
+  const sizes: Omit<ClosureSize, "ownBytes">[] = [];
+  // The number of the only root that reaches each NAR file, from 1; 0: none does.
+  const owners = new Int32Array(graph.narBytes.length);
   for (let first = 0; first < graph.roots.length; first += BATCH) {
     const roots = graph.roots.slice(first, first + BATCH);
     const marks = await markReached(graph, roots, slice);
-    const counted = await countMarks(graph, marks, slice);
+    const counted = await countMarks(graph, { marks, owners, first }, slice);
     sizes.push(...counted.slice(0, roots.length));
   }
-  return sizes;
+  const ownBytes = new Float64Array(graph.roots.length);
+  for (const [nar, owner] of owners.entries()) {
+    if (owner > 0) ownBytes[owner - 1] = (ownBytes[owner - 1] ?? 0) + (graph.narBytes[nar] ?? 0);
+    if (nar % LOOK_EVERY === 0 && slice.isOver) await slice.yield();
+  }
+  return sizes.map((size, root) => ({ ...size, ownBytes: ownBytes[root] ?? 0 }));
 }
 
 /** The roots that reach each store path: bit `n` stands for root `n`. */
@@ -65,9 +77,14 @@ async function markReached(
 
 async function countMarks(
   { narOf, narBytes }: ReferenceGraph,
-  marks: Int32Array,
+  { marks, owners, first }: {
+    readonly marks: Int32Array;
+    readonly owners: Int32Array;
+    /** The root of the lowest bit. */
+    readonly first: number;
+  },
   slice: TimeSlice,
-): Promise<readonly ClosureSize[]> {
+): Promise<readonly Omit<ClosureSize, "ownBytes">[]> {
   const stored = new Float64Array(BATCH);
   const missing = new Float64Array(BATCH);
   const bytes = new Float64Array(BATCH);
@@ -81,7 +98,12 @@ async function countMarks(
     if (place % LOOK_EVERY === 0 && slice.isOver) await slice.yield();
   }
   for (let nar = 0; nar < narMarks.length; nar++) {
-    addToEach(bytes, narMarks[nar] ?? 0, narBytes[nar] ?? 0);
+    const reachedBy = narMarks[nar] ?? 0;
+    addToEach(bytes, reachedBy, narBytes[nar] ?? 0);
+    if (reachedBy !== 0) {
+      const isAlone = (reachedBy & (reachedBy - 1)) === 0 && owners[nar] === 0;
+      owners[nar] = isAlone ? first + 32 - Math.clz32(reachedBy) : SEVERAL;
+    }
     if (nar % LOOK_EVERY === 0 && slice.isOver) await slice.yield();
   }
   return Array.from(stored, (count, bit) => ({

@@ -16,6 +16,9 @@ import {
 /** Time between two writes: the most that a crash can lose. */
 const WRITE_EVERY_MS = 60_000;
 
+/** With other members: each reads what the others have written. */
+const WRITE_WITH_OTHERS_EVERY_MS = 5_000;
+
 /** larder counts the downloads in flight this often: a mean of thirty counts a minute. */
 const COUNT_EVERY_MS = 2_000;
 
@@ -31,6 +34,8 @@ export interface HistoryDeps {
   readonly inFlight: () => number;
   readonly nowMs: () => number;
   readonly log: Pick<Logger, "debug">;
+  /** True where other members may write to the same history. Default: false. */
+  readonly hasOthers?: boolean;
 }
 
 /** The figures of a tier, the oldest slot first. */
@@ -48,7 +53,8 @@ export interface HistoryReader {
 }
 
 /**
- * The past of this storage in memory, and in the database once a minute. While the database cannot
+ * The past of this storage in memory, and in the database once a minute, or every five
+ * seconds where other members show the same figures. While the database cannot
  * be written, it grows in memory and is written later. Reading it never touches the database.
  */
 export class History implements HistoryReader, AsyncDisposable {
@@ -72,7 +78,10 @@ export class History implements HistoryReader, AsyncDisposable {
   async start(): Promise<void> {
     await this.#read();
     this.#timers.push(
-      clock.every(WRITE_EVERY_MS, () => void this.write()),
+      clock.every(
+        this.#deps.hasOthers === true ? WRITE_WITH_OTHERS_EVERY_MS : WRITE_EVERY_MS,
+        () => void this.write(),
+      ),
       clock.every(COUNT_EVERY_MS, () => this.countInFlight()),
     );
   }

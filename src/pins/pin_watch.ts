@@ -121,8 +121,8 @@ export class PinWatch implements AsyncDisposable {
     try {
       const counted = await closures.closures({ client: ITSELF, signal: this.#stop.signal });
       this.#sizes = new Map(
-        counted.map(({ root, stored, missing, bytes }) =>
-          [root, { stored, missing, bytes }] as const
+        counted.map(({ root, stored, missing, bytes, ownBytes }) =>
+          [root, { stored, missing, bytes, ownBytes }] as const
         ),
       );
       this.#countedAtMs = nowMs();

@@ -62,7 +62,7 @@ export class PinnedClosures implements ClosureLister {
       closures.push({
         root: storePathHash,
         name: nameInNarinfo(bodies.get(storePathHash) ?? "") ?? null,
-        ...sizes[index] ?? { stored: 0, missing: 0, bytes: 0 },
+        ...sizes[index] ?? { stored: 0, missing: 0, bytes: 0, ownBytes: 0 },
         pinnedAt: new Date(pinnedAtMs).toISOString(),
       });
       if (slice.isOver) await slice.yield();

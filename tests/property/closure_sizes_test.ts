@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type ClosureSize, closureSizes } from "../../src/closure/closure_sizes.ts";
+import { closureSizes } from "../../src/closure/closure_sizes.ts";
 import { readReferenceGraph } from "../../src/closure/reference_graph.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { checkProperty } from "../support/property.ts";
@@ -40,12 +40,20 @@ checkProperty(
     const read = await readReferenceGraph(metadata, roots.map(hashOfNode), reading);
     const sizes = await closureSizes(read, slice);
 
-    assert.deepEqual(sizes, roots.map((root) => plainSize(graph, root)));
+    const plain = roots.map((root) => plainSize(graph, root));
+    assert.deepEqual(
+      sizes,
+      plain.map(({ nars, ...size }, index) => {
+        const others = plain.filter((_, at) => at !== index).map((one) => one.nars);
+        const own = [...nars].filter((nar) => !others.some((ones) => ones.has(nar)));
+        return { ...size, ownBytes: own.reduce((sum, nar) => sum + narBytesOf(nar), 0) };
+      }),
+    );
   }),
 );
 
 /** Cycles, references to themselves and paths nobody stored come as they are drawn. */
-function plainSize(graph: readonly GraphNode[], root: number): ClosureSize {
+function plainSize(graph: readonly GraphNode[], root: number) {
   const seen = new Set([root]);
   const nars = new Set<number>();
   let stored = 0;
@@ -58,5 +66,5 @@ function plainSize(graph: readonly GraphNode[], root: number): ClosureSize {
     nars.add(nar);
   }
   const bytes = [...nars].reduce((sum, nar) => sum + narBytesOf(nar), 0);
-  return { stored, missing: seen.size - stored, bytes };
+  return { stored, missing: seen.size - stored, bytes, nars };
 }

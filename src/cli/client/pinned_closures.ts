@@ -15,6 +15,8 @@ export interface Pinned {
   readonly stored: number;
   readonly missing: number;
   readonly bytes: number;
+  /** The part of them that no other pin reaches. */
+  readonly own_bytes?: number;
   readonly pinned_at: string;
 }
 
@@ -49,6 +51,17 @@ export async function filesInVerification(client: Pick<ServerClient, "request">)
     return stats.at("verification_backlog", "files").number ?? 0;
   } catch {
     return 0;
+  }
+}
+
+/** Bytes that all pins keep together; `undefined` if the server does not say. */
+export async function pinnedBytes(
+  client: Pick<ServerClient, "request">,
+): Promise<number | undefined> {
+  try {
+    return new ServerJson(await answerJson(client, "/stats")).at("size", "pinned_bytes").number;
+  } catch {
+    return undefined;
   }
 }
 
@@ -96,8 +109,10 @@ const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
 const TIME_REGEXP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 function isPinned(value: unknown): value is Pinned {
-  const { root, name, stored, missing, bytes, pinned_at } = (value ?? {}) as Partial<Pinned>;
+  const { root, name, stored, missing, bytes, own_bytes, pinned_at } = (value ?? {}) as Partial<
+    Pinned
+  >;
   return ROOT_REGEXP.test(String(root)) && (name === null || NAME_REGEXP.test(String(name))) &&
-    [stored, missing, bytes].every((count) => Number.isSafeInteger(count)) &&
+    [stored, missing, bytes, own_bytes ?? 0].every((count) => Number.isSafeInteger(count)) &&
     TIME_REGEXP.test(String(pinned_at));
 }

@@ -74,8 +74,10 @@ function fitted(line: string, columns = Infinity): string {
 function requestLines(stats: ServerJson): readonly string[] {
   return [["narinfo", "narinfo"], ["nar", "NAR"]].map(([kind = "", label = ""]) => {
     const of = (name: string) => stats.at("requests", kind, name).number ?? 0;
-    const all = of("hits") + of("misses") + of("joined") + of("prefetched") + of("absent");
-    const ratio = stats.at("requests", kind, "hit_ratio").number;
+    const all = stats.at("lifetime", kind, "requests").number ??
+      of("hits") + of("misses") + of("joined") + of("prefetched");
+    const ratio = stats.at("lifetime", kind, "hit_ratio").number ??
+      stats.at("requests", kind, "hit_ratio").number;
     const hits = ratio === undefined ? "" : `, ${formatPercent(ratio)} hits`;
     return `${counted(all, label)}${hits}`;
   });

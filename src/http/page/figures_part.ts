@@ -4,9 +4,9 @@ import { formatBytes } from "../../base/format_units.ts";
 import { formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup } from "./markup.ts";
 
-/** Savings of this cache since its first start, and its figures since the last one. */
-export function figuresPart({ lifetime, requests, prefetch }: Stats): Html {
-  const { narinfo, nar } = requests;
+/** Figures of this cache since its first start, of all its members. */
+export function figuresPart({ lifetime, prefetch }: Stats): Html {
+  const { narinfo, nar } = lifetime;
   const since = formatDate(Date.parse(lifetime.since));
   return markup`<dl class="figures">${[
     figure({
@@ -51,7 +51,6 @@ function prefetchFigure({ is_on, nar, narinfo }: Stats["prefetch"]) {
 }
 
 /** The requests behind the ratio, in words. */
-function requestsOf({ hits, misses, joined, prefetched }: Stats["requests"]["nar"]): string {
-  const all = hits + misses + joined + prefetched;
-  return all === 0 ? "no request since the start" : `of ${formatNumber(all)} since the start`;
+function requestsOf({ requests }: Stats["lifetime"]["nar"]): string {
+  return requests === 0 ? "no request yet" : `of ${formatNumber(requests)} requests`;
 }

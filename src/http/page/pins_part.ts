@@ -11,7 +11,9 @@ export interface PinsLook extends ListsLook {
 
 /** The pinned roots, and the paths and bytes that each keeps. */
 export function pinsPart(
-  { pins, at }: Pick<Stats, "pins" | "at">,
+  { pins, size, at }: Pick<Stats, "pins" | "at"> & {
+    readonly size: Pick<Stats["size"], "pinned_bytes">;
+  },
   { mayManage, ...look }: PinsLook,
 ): Html {
   if (pins === null) return markup`<p class="none">The pins cannot be read at the moment.</p>`;
@@ -22,19 +24,25 @@ export function pinsPart(
   }
   const isCounting = roots.some(({ bytes }) => bytes === null);
   const shown = { count, section: "packages", list: "pins", ...look };
-  return markup`${rows(roots, shown, (one) => pin(one, { at, mayManage }))}${
+  const sum = count > 1 &&
+    markup`<p class="quiet">All ${formatNumber(count)} keep ${
+      formatBytes(size.pinned_bytes)
+    } together: a file that several reach counts once.</p>`;
+  return markup`${sum}${rows(roots, shown, (one) => pin(one, { at, mayManage }))}${
     counted_at !== null && !isCounting &&
     markup`<p class="quiet">Sizes were counted ${ago(counted_at, at)}.</p>`
   }`;
 }
 
 function pin(
-  { root, name, pinned_at, stored, missing, bytes }: PinnedRootStats,
+  { root, name, pinned_at, stored, missing, bytes, own_bytes }: PinnedRootStats,
   { at, mayManage }: { readonly at: string; readonly mayManage: boolean },
 ): Html {
   const facts = stored === null || missing === null || bytes === null
     ? "being counted"
-    : `${formatBytes(bytes)}, ${counted(stored, "path")} here, ${formatNumber(missing)} missing`;
+    : `${formatBytes(own_bytes ?? 0)} of its own, ${formatBytes(bytes)} in all, ${
+      counted(stored, "path")
+    } here, ${formatNumber(missing)} missing`;
   return markup`<li class="pin"><div><a id="pin-of-${root}" class="strong"
  href="?q=${root}#packages">${name ?? root}</a>${
     name !== null && markup` <code>${root}</code>`

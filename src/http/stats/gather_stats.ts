@@ -275,6 +275,7 @@ async function pinStats({ pins }: StatsSources["storage"]): Promise<PinStats | n
     stored: size?.stored ?? null,
     missing: size?.missing ?? null,
     bytes: size?.bytes ?? null,
+    own_bytes: size?.ownBytes ?? null,
   }));
   return { count, counted_at: countedAtMs === undefined ? null : iso(countedAtMs), roots };
 }

@@ -1,6 +1,11 @@
 import type { HistoryReader } from "../../history/history.ts";
 import { type Figure, FIGURES, TIERS } from "../../metadata/history_keeper.ts";
-import type { HistorySlotStats, HistoryStats, LifetimeStats } from "./stats.ts";
+import type {
+  HistorySlotStats,
+  HistoryStats,
+  LifetimeRequestStats,
+  LifetimeStats,
+} from "./stats.ts";
 
 type Range = HistoryStats["range"];
 
@@ -50,5 +55,12 @@ export function lifetimeStats(history: HistoryReader, startedAtMs: number): Life
     served_bytes: of("served_bytes"),
     upstream_bytes: of("fetched_bytes"),
     saved_bytes: of("saved_bytes"),
+    narinfo: ratioOf(of("narinfo_hits"), of("narinfo_misses")),
+    nar: ratioOf(of("nar_hits"), of("nar_misses")),
   };
+}
+
+function ratioOf(hits: number, misses: number): LifetimeRequestStats {
+  const requests = hits + misses;
+  return { requests, hit_ratio: requests === 0 ? null : hits / requests };
 }

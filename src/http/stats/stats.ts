@@ -108,6 +108,14 @@ export interface LifetimeStats {
   readonly served_bytes: number;
   readonly upstream_bytes: number;
   readonly saved_bytes: number;
+  readonly narinfo: LifetimeRequestStats;
+  readonly nar: LifetimeRequestStats;
+}
+
+/** Requests of clients that larder or an upstream answered, and the share of hits. */
+export interface LifetimeRequestStats {
+  readonly requests: number;
+  readonly hit_ratio: number | null;
 }
 
 /** The past of all members, in slots of equal length. */
@@ -244,6 +252,8 @@ export interface PinnedRootStats {
   readonly stored: number | null;
   readonly missing: number | null;
   readonly bytes: number | null;
+  /** The part of the bytes that no other pin reaches. */
+  readonly own_bytes: number | null;
 }
 
 /** A kind of warning or error of one subject. */

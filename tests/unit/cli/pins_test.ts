@@ -61,16 +61,16 @@ Deno.test("larder pins: a table for people, JSON for programs", async () => {
   const { out } = await runLarder(["pins"], { env });
   const [head, row, ...rest] = out.split("\n");
   assert.deepEqual(rest, [""]);
-  assert.match(head ?? "", /^ROOT +NAME +STORED +MISSING +SIZE +PINNED SINCE$/);
+  assert.match(head ?? "", /^ROOT +NAME +STORED +MISSING +OWN +SIZE +PINNED SINCE$/);
   assert.match(
     row ?? "",
     new RegExp(
-      `^${root?.storePathHash}  link-1 +0 +2 +0 B  \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC$`,
+      `^${root?.storePathHash}  link-1 +0 +2 +0 B +0 B  \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC$`,
     ),
   );
   const [told] = JSON.parse((await runLarder(["pins", "--json"], { env })).out);
   const [served] = await (await cache.get("/pins/closures")).json();
-  const { pinnedAt: oldName, ...fields } = served;
+  const { pinnedAt: oldName, ownBytes: _, ...fields } = served;
   assert.deepEqual([told, fields.pinned_at], [fields, oldName]);
   assert.equal(told.root, root?.storePathHash);
   assert.ok(leaf);
@@ -112,7 +112,7 @@ Deno.test("larder pins: a response that is not larder's is not shown", async () 
 
 Deno.test("larder pin and pins: files that wait for verification are told of", async () => {
   const root = "0".repeat(32);
-  const pin = { root, name: "app-1", stored: 0, missing: 33, bytes: 0 };
+  const pin = { root, name: "app-1", stored: 0, missing: 33, bytes: 0, own_bytes: 0 };
   const answers: Readonly<Record<string, unknown>> = {
     "/stats": { verification_backlog: { files: 33 } },
     "/pins/closures": [{ ...pin, pinnedAt: "2026-01-02T03:04:05.000Z" }],
@@ -140,7 +140,14 @@ const HASHES = ["0", "1", "2", "3"].map((digit) => digit.repeat(32));
 function pinServer(names: readonly string[]) {
   const unpinned: string[] = [];
   const pins = names.map((name, at) => ({
-    ...{ root: HASHES[at], name, stored: at, missing: 3 - at, bytes: 1024 * ((at * 3) % 4) },
+    ...{
+      root: HASHES[at],
+      name,
+      stored: at,
+      missing: 3 - at,
+      bytes: 1024 * ((at * 3) % 4),
+      own_bytes: 0,
+    },
     pinned_at: `2026-01-0${at + 1}T03:04:05.000Z`,
   }));
   const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
@@ -190,4 +197,14 @@ Deno.test("larder unpin: a package's name is enough where one pin has it", async
   vim: no pin has this name; larder pins lists them all
 `,
   );
+});
+
+Deno.test("larder pins: a long name leaves the table as wide as the terminal", async () => {
+  await using server = pinServer(["a".repeat(200), "b-1"]);
+  const { out } = await runLarder(["pins"], { ...server, columns: 110 });
+  const lines = out.trimEnd().split("\n");
+  assert.ok(lines.every(({ length }) => length <= 110), out);
+  assert.match(lines[1] ?? "", / a+… /);
+  const piped = await runLarder(["pins"], server);
+  assert.match(piped.out, /a{200}/, "a pipe gets all of it");
 });

@@ -1,3 +1,6 @@
+import { playRuntime } from "../../../src/runtime/current.ts";
+import type { Timer } from "../../../src/runtime/clock.ts";
+import { SystemClock } from "../../../src/runtime/system_clock.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type Counters, History } from "../../../src/history/history.ts";
@@ -29,7 +32,7 @@ class Life {
   inFlight = 0;
   readonly history: History;
 
-  constructor(keeper: HistoryKeeper, nowMs = BEGIN_MS) {
+  constructor(keeper: HistoryKeeper, nowMs = BEGIN_MS, hasOthers = false) {
     this.nowMs = nowMs;
     this.history = new History({
       keeper,
@@ -38,6 +41,7 @@ class Life {
       inFlight: () => this.inFlight,
       nowMs: () => this.nowMs,
       log: { debug() {} },
+      hasOthers,
     });
   }
 
@@ -169,3 +173,25 @@ async function lifetimeOf(keeper: HistoryKeeper): Promise<ReadonlyMap<string, nu
   await using _ = life.history;
   return life.history.lifetime();
 }
+
+Deno.test("history: members of one database show the same totals within ten seconds", async () => {
+  const beats: (() => unknown)[] = [];
+  class Beats extends SystemClock {
+    override every(everyMs: number, run: () => unknown): Timer {
+      if (everyMs === 5_000) beats.push(run);
+      return { cancel() {}, [Symbol.dispose]() {} };
+    }
+  }
+  const keeper = new MemoryMetadataStore();
+  const [one, other] = [0, 1].map(() => new Life(keeper, BEGIN_MS, true)) as [Life, Life];
+  using _clock = playRuntime({ clock: new Beats() });
+  for (const { history } of [one, other]) await history.start();
+  assert.equal(beats.length, 2, "each writes every five seconds");
+  one.servedBytes = 300;
+  for (let beat = 0; beat < 2; beat++) {
+    for (const run of beats) run();
+    for (const { history } of [one, other]) await history.write();
+  }
+  assert.deepEqual([one.lifetimeBytes, other.lifetimeBytes], [300, 300]);
+  for (const { history } of [one, other]) await history[Symbol.asyncDispose]();
+});

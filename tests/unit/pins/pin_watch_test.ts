@@ -29,7 +29,7 @@ function watched(count: number) {
         state.counts++;
         await state.closure.promise;
         return roots.map(({ storePathHash: root }): PinnedClosure => {
-          return { root, name: null, pinnedAt: "", stored: 3, missing: 1, bytes: 9 };
+          return { root, name: null, pinnedAt: "", stored: 3, missing: 1, bytes: 9, ownBytes: 4 };
         });
       },
     },
@@ -53,7 +53,12 @@ Deno.test("pin watch: the newest hundred roots are there while they are counted"
   state.nowMs = 5;
   state.closure.resolve();
   await eventually("they are counted", async () => (await pins.list())?.countedAtMs === 5);
-  assert.deepEqual((await pins.list())?.roots[0]?.size, { stored: 3, missing: 1, bytes: 9 });
+  assert.deepEqual((await pins.list())?.roots[0]?.size, {
+    stored: 3,
+    missing: 1,
+    bytes: 9,
+    ownBytes: 4,
+  });
 });
 
 Deno.test("pin watch: after a long count there is none for twenty times as long", async () => {
