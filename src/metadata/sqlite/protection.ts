@@ -40,6 +40,11 @@ export class Protection {
     return this.#statements.isUnsettled.get() === undefined;
   }
 
+  /** False when `step` would change nothing. */
+  get hasStep(): boolean {
+    return this.#statements.hasStep.get() !== undefined;
+  }
+
   /**
    * Visits at most `pathsMax` paths, and some references of those; true while more are left.
    */

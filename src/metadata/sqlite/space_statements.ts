@@ -104,6 +104,8 @@ export const SPACE_SQL = {
     FROM pending_file f CROSS JOIN nar n ON n.id = f.nar_id`,
 
   isUnsettled: "SELECT 1 FROM protected_path WHERE expanded = 0 LIMIT 1",
+  hasStep: `SELECT 1 FROM protected_path WHERE expanded = 0 UNION ALL
+    SELECT 1 FROM protected_path WHERE generation < (SELECT generation FROM stock) LIMIT 1`,
   toExpand: `SELECT path_id, generation, visited FROM protected_path
     WHERE expanded = 0 LIMIT ?`,
   // References that no stored narinfo has are none.

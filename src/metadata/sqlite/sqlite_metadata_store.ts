@@ -310,6 +310,9 @@ export class SqliteMetadataStore
   }
 
   async protect(pathsMax: number): Promise<boolean> {
+    if (this.#closed) throw closedFailure();
+    // Every few seconds, and nearly always in vain: a transaction would keep others waiting.
+    if (!this.#protection.hasStep) return false;
     return await this.#alone(() => this.#protection.step(pathsMax));
   }
 
