@@ -178,9 +178,13 @@ export class NarServer {
     }
   }
 
-  /** The upstreams with a source of the row have told already that they lack its file. */
+  /**
+   * The upstreams with a source of the row have failed to send its file. Those that offer the path
+   * of a stored narinfo have, too. Without one, nobody has asked the others.
+   */
   async #askedBesides({ name }: NarRecord): Promise<"all" | "documented"> {
     const { isUpstream } = this.#deps;
+    if ((await this.#metadata.narinfosOf(name)).length === 0) return "all";
     const sources = await this.#metadata.sourcesOf(name);
     return sources.some(({ upstream }) => isUpstream(upstream)) ? "documented" : "all";
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parsePublicKey } from "../../src/nix/signature.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
-import { corruptByteAt } from "../support/faults.ts";
+import { corruptByteAt, status } from "../support/faults.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -68,6 +68,21 @@ Deno.test("unnamed nar: the next upstream sends what the first has wrong, or lac
 
   assertSameBytes(await answer.bytes(), (await right.narFileOf(small)).bytes);
 });
+
+for (const code of [404, 500]) {
+  Deno.test(`unnamed nar: without a narinfo, another upstream sends what one has as ${code}`, async () => {
+    await using first = await fakeUpstream({ objects: [small], stored: true, priority: 1 });
+    await using second = await fakeUpstream({ objects: [small], stored: true, priority: 2 });
+    await using cache = await TestCache.open({ upstreams: [first, second], allowDelete: true });
+    const path = await cache.narPath(small.storePathHash);
+    await cache.request("DELETE", `/${small.storePathHash}.narinfo`);
+    first.breakNar(status(code));
+
+    const answer = await cache.get(path);
+
+    assertSameBytes(await answer.bytes(), (await second.narFileOf(small)).bytes);
+  });
+}
 
 Deno.test("unnamed nar: one that no upstream has is remembered as absent, a failure is not", async () => {
   await using upstream = await fakeUpstream();
