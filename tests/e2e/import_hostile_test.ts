@@ -56,7 +56,7 @@ for (const handling of ["--link", "--move"]) {
       larder.port,
       requestText("GET", `/${OBJECT.storePathHash}.narinfo`),
     );
-    if (found.status !== 200) return;
+    assert.equal(found.status, 200);
     const { narPath } = await servedNarinfo(larder.port, OBJECT.storePathHash);
     const answer = await rawRequest(larder.port, requestText("GET", narPath));
     assert.equal(answer.status, 404);

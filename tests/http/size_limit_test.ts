@@ -169,7 +169,7 @@ Deno.test("limit: a client that leaves before it reads ends its pass-through", a
   await answer.body?.cancel();
   const [exchange] = upstream.matching(/^\/nar\//);
   assert.ok(exchange);
-  assert.equal(await clock.within(exchange.finished, 3_000), "left");
+  assert.equal(await clock.within(exchange.finished, 60_000), "left");
 });
 
 Deno.test("limit: a pass-through that breaks off is resumed", async () => {

