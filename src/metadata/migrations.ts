@@ -1,4 +1,6 @@
 import { Failure } from "../base/failure.ts";
+import { clock } from "../runtime/current.ts";
+import type { Logger } from "../telemetry/logger.ts";
 
 export interface Migration {
   /** Greater than 0; each is one more than the last. */
@@ -12,6 +14,9 @@ export type Dialect = keyof typeof NAMES;
 /**
  * All migrations in order, each by the number of the schema that it leads to. The first one makes
  * all tables, in the oldest schema that this larder reads. A change is a new file, never an edit.
+ *
+ * Larders of the schema before run on while others start: their statements and their calls of
+ * functions must work as before. A change that cannot keep that says so in docs/upgrading.md.
  */
 const NAMES = {
   sqlite: ["0019_initial", "0020_forms"],
@@ -50,4 +55,22 @@ export function pendingMigrations(
     throw new Failure("broken", `${given} from ${oldest} on; ${advice}`);
   }
   return all.filter((migration) => migration.version > version);
+}
+
+export interface DoneMigration {
+  /** Schemas before and after. */
+  readonly from: number;
+  readonly to: number;
+  readonly startedAtMs: number;
+  /** The copy of the database before it. */
+  readonly backup?: string | undefined;
+}
+
+/** Says what an operator needs for the way back. */
+export function logMigration(
+  log: Pick<Logger, "info"> | undefined,
+  { startedAtMs, backup, ...schemas }: DoneMigration,
+): void {
+  const facts = backup === undefined ? {} : { backup };
+  log?.info("database migrated", { ...schemas, ms: clock.nowMs() - startedAtMs, ...facts });
 }

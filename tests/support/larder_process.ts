@@ -31,6 +31,9 @@ const LAST_LINES = 10;
 
 const MAIN = new URL("../../main.ts", import.meta.url).pathname;
 
+/** It names the packages: those of the main of another larder, too. */
+const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
+
 /** Those of the task `serve`: it must not need more. */
 export const PERMISSIONS = denoJson.tasks.serve.command.split(" ")
   .filter((word) => word.startsWith("--allow-"));
@@ -42,14 +45,16 @@ const PASSED_ON = ["PATH", "HOME", "TMPDIR", "DENO_DIR", "XDG_CACHE_HOME"];
  * Starts `larder serve` as a process of its own on a free port and resolves once it has started. It
  * is the executable that `LARDER_EXECUTABLE` names, else `main.ts`. Without the flag
  * `cache-storage-local` it gets a folder that goes with it. `through` is a program that runs the
- * words behind it, such as `nice`. Throws its output if it ends before that.
+ * words behind it, such as `nice`. `main` is that of another larder. Throws its output if it ends
+ * before that.
  */
 export async function startLarder(
   flags: LarderFlags,
   environment: Readonly<Record<string, string>> = {},
   through: readonly string[] = [],
+  main?: string,
 ): Promise<LarderProcess> {
-  const larder = new LarderProcess(flags, environment, through);
+  const larder = new LarderProcess(flags, environment, through, main);
   try {
     await larder.start();
     return larder;
@@ -86,6 +91,7 @@ export class LarderProcess implements AsyncDisposable {
     flags: LarderFlags,
     environment: Readonly<Record<string, string>> = {},
     through: readonly string[] = [],
+    main?: string,
   ) {
     const given = flags["cache-storage-local"];
     this.#ownFolder = given === undefined ? tempFolder() : undefined;
@@ -98,9 +104,16 @@ export class LarderProcess implements AsyncDisposable {
       ...flags,
       "cache-storage-local": this.storage,
     });
-    const executable = Deno.env.get("LARDER_EXECUTABLE");
+    const executable = main === undefined ? Deno.env.get("LARDER_EXECUTABLE") : undefined;
     const larder = executable === undefined
-      ? [Deno.execPath(), "run", "--cached-only", ...PERMISSIONS, MAIN]
+      ? [
+        Deno.execPath(),
+        "run",
+        "--cached-only",
+        `--config=${CONFIG}`,
+        ...PERMISSIONS,
+        main ?? MAIN,
+      ]
       : [executable];
     const [program = "", ...args] = [...through, ...larder, "serve", ...words];
     this.#child = new Deno.Command(program, { args, ...this.#surroundings(environment) }).spawn();

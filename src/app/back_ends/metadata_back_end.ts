@@ -46,7 +46,9 @@ export async function openMetadata(place: DatabasePlace, log: Logger): Promise<M
 
 /** The same for a copy, which stays one. */
 export async function openCopy(place: DatabasePlace, log: Logger): Promise<MetadataBackEnd> {
-  if (place.kind === "sqlite") return new SqliteMetadataStore(await openDatabase(place.path));
+  if (place.kind === "sqlite") {
+    return new SqliteMetadataStore(await openDatabase(place.path, undefined, log));
+  }
   return await (await postgres()).PostgresMetadataStore.open({ url: place.url, log });
 }
 

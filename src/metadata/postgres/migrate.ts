@@ -1,6 +1,8 @@
 import type { Client } from "./pg.d.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
-import { type Migration, newestSchema, pendingMigrations } from "../migrations.ts";
+import { clock } from "../../runtime/current.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { logMigration, type Migration, newestSchema, pendingMigrations } from "../migrations.ts";
 
 /** The lock of migrations: a number that no other program takes in this database. */
 const LOCK = 1_818_321_508;
@@ -18,12 +20,18 @@ const MIGRATION_MAX_MS = 3_600_000;
  * Migrates the database to the newest schema, in one transaction. Replicas that start together wait
  * for the first one. Throws a Failure for a database of a newer larder.
  */
-export async function migrate(client: Client, all: readonly Migration[]): Promise<void> {
+export async function migrate(
+  client: Client,
+  all: readonly Migration[],
+  log: Pick<Logger, "info">,
+): Promise<void> {
   await refuseOldServer(client);
   const run = (text: string) => client.query({ text, query_timeout: MIGRATION_MAX_MS });
   await run("BEGIN");
   try {
     await run(`SELECT pg_advisory_xact_lock(${LOCK})`);
+    // The wait for another larder's migration is not a part of this one.
+    const startedAtMs = clock.nowMs();
     const version = await versionOf(client);
     if (version === 0) await refuseForeign(client);
     await run("CREATE TABLE IF NOT EXISTS schema_version (version int NOT NULL)");
@@ -34,6 +42,9 @@ export async function migrate(client: Client, all: readonly Migration[]): Promis
       await run(`INSERT INTO schema_version VALUES (${newestSchema(all)})`);
     }
     await run("COMMIT");
+    if (version > 0 && pending.length > 0) {
+      logMigration(log, { from: version, to: newestSchema(all), startedAtMs });
+    }
   } catch (error) {
     await run("ROLLBACK").catch(() => undefined);
     throw error;

@@ -128,7 +128,8 @@ export class PostgresMetadataStore
     const database = opening.use(new Database(options));
     const client = await database.connected();
     try {
-      await (options.migrates ?? true ? migrate : requireSchema)(client, migrations);
+      if (options.migrates ?? true) await migrate(client, migrations, options.log);
+      else await requireSchema(client, migrations);
     } finally {
       await client.end();
     }

@@ -1,8 +1,15 @@
 import { backup, DatabaseSync } from "node:sqlite";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { removeIfPresent } from "../../base/files.ts";
-import { dice } from "../../runtime/current.ts";
-import { type Migration, pendingMigrations, readMigrations } from "../migrations.ts";
+import { clock, dice } from "../../runtime/current.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import {
+  logMigration,
+  type Migration,
+  newestSchema,
+  pendingMigrations,
+  readMigrations,
+} from "../migrations.ts";
 
 /** How long opening and migrating wait for another process that writes. */
 const OPENING_TIMEOUT_MS = 5_000;
@@ -30,6 +37,7 @@ const WAL_KEPT_BYTES = 64 << 20;
 export async function openDatabase(
   path: string,
   migrations: readonly Migration[] = readMigrations("sqlite"),
+  log?: Pick<Logger, "info">,
 ): Promise<DatabaseSync> {
   let database: DatabaseSync | undefined;
   try {
@@ -50,7 +58,7 @@ export async function openDatabase(
     database.exec(`PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     database.exec(`PRAGMA journal_size_limit = ${WAL_KEPT_BYTES}`);
     database.exec(`PRAGMA cache_size = ${PAGE_CACHE_KIB}`);
-    await migrate(database, path, migrations);
+    await migrate(database, path, migrations, log);
     // Only after the migrations: one of a large database sorts hundreds of megabytes.
     database.exec("PRAGMA temp_store = MEMORY");
     database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
@@ -110,10 +118,13 @@ async function migrate(
   database: DatabaseSync,
   path: string,
   all: readonly Migration[],
+  log?: Pick<Logger, "info">,
 ): Promise<void> {
+  const startedAtMs = clock.nowMs();
   const version = schemaVersionOf(database);
   const pending = pendingMigrations(all, version);
-  if (version > 0 && pending.length > 0) await keepBackup(database, path, version);
+  const isUpgrade = version > 0 && pending.length > 0;
+  const backup = isUpgrade ? await keepBackup(database, path, version) : undefined;
   for (const migration of pending) {
     database.exec("BEGIN IMMEDIATE");
     try {
@@ -131,6 +142,7 @@ async function migrate(
       throw new Failure("broken", `Cannot apply migration ${migration.name}: ${reason}`, {}, error);
     }
   }
+  if (isUpgrade) logMigration(log, { from: version, to: newestSchema(all), startedAtMs, backup });
 }
 
 /** The number of the last migration; 0 for a new file. */
@@ -140,9 +152,9 @@ export function schemaVersionOf(database: DatabaseSync): number {
 
 /**
  * Copies the database to `<path>.schema-<version>.backup`, for the way back. The latest copy of
- * each version stays.
+ * each version stays. Resolves with its name.
  */
-async function keepBackup(database: DatabaseSync, path: string, version: number): Promise<void> {
+async function keepBackup(database: DatabaseSync, path: string, version: number): Promise<string> {
   const kept = `${path}.schema-${version}.backup`;
   // A crash leaves no half copy under the name.
   const growing = `${kept}.${dice.uuid()}`;
@@ -150,6 +162,7 @@ async function keepBackup(database: DatabaseSync, path: string, version: number)
     createForOwner(growing);
     await backup(database, growing);
     Deno.renameSync(growing, kept);
+    return kept;
   } catch (error) {
     removeIfPresent(growing);
     const reason = messageOf(error);

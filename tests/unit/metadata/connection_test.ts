@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
+import type { Facts } from "../../../src/base/failure.ts";
 import { type Migration, readMigrations } from "../../../src/metadata/migrations.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
@@ -53,6 +54,23 @@ Deno.test("openDatabase: each migration leaves a copy of the database before it"
   assert.equal(nameIn(path), "changed");
   assert.equal(nameIn(`${path}.schema-1.backup`), "kept");
   assert.deepEqual(copiesIn(folder.path), ["db.sqlite.schema-1.backup"]);
+});
+
+Deno.test("openDatabase: the log tells of a migration, and of no new database", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  const said: unknown[] = [];
+  const log = {
+    info(msg: string, { ms, ...facts }: Facts = {}) {
+      said.push({ msg, took: typeof ms, ...facts });
+    },
+  };
+  (await openDatabase(path, [first], log)).close();
+  assert.deepEqual(said, []);
+  (await openDatabase(path, [first, renaming], log)).close();
+  (await openDatabase(path, [first, renaming], log)).close();
+  const backup = `${path}.schema-1.backup`;
+  assert.deepEqual(said, [{ msg: "database migrated", took: "number", from: 1, to: 2, backup }]);
 });
 
 Deno.test("openDatabase: the copy leads back, and the way forward leaves one again", async () => {

@@ -131,6 +131,25 @@ test("the tables of a newer larder are refused", async (server) => {
   await assert.rejects(openPostgresStore(url), /Cannot use database: it has schema version/);
 });
 
+test("the log tells of a migration, and of no new database", async (server) => {
+  const url = server.createDatabase();
+  const lines: string[] = [];
+  const log = createLogger("info", { write: (line) => lines.push(line) });
+  const known = readMigrations("postgres");
+  const newer = [...known, { version: 99, name: "newer", sql: "SELECT 1" }];
+  for (const migrations of [known, newer, newer]) {
+    await (await PostgresMetadataStore.open({ url, log, migrations }))[Symbol.asyncDispose]();
+  }
+  assert.equal(lines.length, 1, lines.join(""));
+  const { msg, from, to, ms } = JSON.parse(lines[0] ?? "");
+  assert.deepEqual({ msg, from, to }, {
+    msg: "database migrated",
+    from: known.at(-1)?.version,
+    to: 99,
+  });
+  assert.equal(typeof ms, "number");
+});
+
 test("the tables of another program are refused, and stay as they are", async (server) => {
   const url = server.createDatabase();
   await using database = new Database({ url, log });
