@@ -18,6 +18,15 @@ const objects = Array.from({ length: 3 }, (_, seed) => (
 ));
 const hashes = objects.map(({ storePathHash }) => storePathHash);
 
+Deno.test("rolling upgrade: the document has a row for each schema of both databases", () => {
+  const page = Deno.readTextFileSync(`${ROOT}docs/upgrading.md`);
+  const rows = [...page.matchAll(/^\| (\d+) \| (\d+) \|/gm)];
+  for (const [at, dialect] of (["sqlite", "postgres"] as const).entries()) {
+    const listed = rows.map((row) => Number(row[at + 1]));
+    assert.deepEqual(listed, readMigrations(dialect).map(({ version }) => version), dialect);
+  }
+});
+
 for (const dialect of ["sqlite", "postgres"] as const) {
   const migrations = readMigrations(dialect);
   const [before, newest] = migrations.slice(-2);
