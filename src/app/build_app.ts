@@ -3,6 +3,7 @@ import { Downloads } from "../cache/download/downloads.ts";
 import { NarForms } from "../cache/forms/nar_forms.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
+import { tryStoring } from "../cache/nar/try_storing.ts";
 import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
@@ -90,6 +91,8 @@ export interface App extends AsyncDisposable {
   expireUploads(): Promise<void>;
   /** Keeps in zstd what it can now, if the settings want it. Never rejects. */
   recompress(): Promise<void>;
+  /** Tries again what failed, without a client. Never rejects. */
+  probe(): Promise<void>;
 }
 
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
@@ -156,6 +159,10 @@ export function buildApp(given: AppParts): App {
     expireUploads: () => uploads.expire(),
     async recompress() {
       await recompression?.run();
+    },
+    async probe() {
+      const { leases = NO_OTHER_MEMBERS } = stores;
+      await Promise.all([narinfos.probe(), downloads.probe(), space.probe(), leases.probe()]);
     },
     async [Symbol.asyncDispose]() {
       prefetch?.stop();
@@ -273,6 +280,10 @@ function buildCache(
     transfer: { ...workers, keeping, tracer },
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
     ...{ reads, pool, leases, loops },
+    trials: {
+      store: (bytes) => tryStoring({ metadata, nars, folder: spool.path }, bytes),
+      fits: (bytes) => space.fits(bytes),
+    },
     files: {
       spoolFolder: spool.path,
       claim: (path) => spool.claim?.(path),

@@ -2,6 +2,7 @@ import { MemoryAllowance } from "../base/memory_allowance.ts";
 import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import { documentBytesMax } from "../cache/documents/document_bytes.ts";
 import type { NarForms } from "../cache/forms/nar_forms.ts";
+import type { Downloads } from "../cache/download/downloads.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
@@ -36,6 +37,7 @@ const MEMORY_BYTES_MAX = 64 << 20;
 export interface UploadNeighbours {
   readonly kept: KeptNars;
   readonly forms: NarForms;
+  readonly downloads: Pick<Downloads, "outages">;
   readonly space: Space;
   readonly reads: ActiveReads;
   readonly touches: Touches;
@@ -58,7 +60,8 @@ export interface BuiltUploads {
 export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): BuiltUploads {
   const { stores, identity, telemetry: { metrics, log, tracer = NO_TRACER }, nowMs } = parts;
   const { metadata, nars, spool, space: { owner } } = stores;
-  const { kept, forms, space, reads, touches, negative, absentDocuments, verifier } = neighbours;
+  const { kept, downloads, forms, space, reads, touches } = neighbours;
+  const { negative, absentDocuments, verifier } = neighbours;
   const signer = createSigner(identity.secretKey);
   const changed = () => void space.altered();
   const entries = { kept: openForPush(kept), reads, touches };
@@ -67,7 +70,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   const received = metrics.series("upload_bytes_total", {});
   const narUploads = new NarUploads({
     publishing: { metadata, nars, nowMs, owner },
-    ...{ entries, space, verifier, folder: spool.path },
+    ...{ entries, space, verifier, folder: spool.path, outages: downloads.outages },
     telemetry: { received, tracer, log },
   });
   metrics.gauge("in_flight_uploads", {}, () => narUploads.running.count);

@@ -53,11 +53,13 @@ export function buildUpstreams(
         "or remove it";
     };
     upstreamLog.waited({ upstream, path, ms: wait.ms, hint }, isSlow);
+    return isSlow;
   };
   const answered = (upstream: string, path: string, tookMs: number | undefined) => {
     const hint = () => `take --cache-upstream-url ${upstream} out, or name a nearer mirror there`;
     const isSlow = lastAnswers.answered(upstream, path, tookMs);
     upstreamLog.answered({ upstream, path, ms: tookMs ?? 0, hint }, isSlow);
+    return isSlow;
   };
   const shown = (path: StorePathHash) => paths.of(path).name ?? path;
   // Before the pool: its requests end before the Worker does.
@@ -99,15 +101,31 @@ export function buildUpstreams(
         };
         paths.answered(storePathHash, answer, name);
         if (rank === "client" && reading.kind !== "failed") {
-          answered(upstream, tookMs === undefined ? "" : shown(storePathHash), tookMs);
+          const isSlow = answered(
+            upstream,
+            tookMs === undefined ? "" : shown(storePathHash),
+            tookMs,
+          );
+          if (isSlow && tookMs !== undefined) pool.noteSlow(upstream, storePathHash);
         }
         const reason = reading.kind === "failed" ? reading.differs : undefined;
         if (reason !== undefined) metrics.count("verification_failures_total", { reason });
       },
       waited(upstream, storePathHash, wait) {
         const isWait = wait.ms > 0 || wait.isLate;
-        waited(upstream, isWait ? shown(storePathHash) : "", wait);
+        const isSlow = waited(upstream, isWait ? shown(storePathHash) : "", wait);
         if (isWait) paths.waited(storePathHash, upstream, wait);
+        return isSlow;
+      },
+      askedAgain(upstream, reading) {
+        upstreamLog.reading(upstream, reading);
+        lastAnswers.note(upstream, reading);
+      },
+      quick(upstream) {
+        lastAnswers.quick(upstream);
+        const nothing = { upstream, path: "", ms: 0, hint: () => "" };
+        upstreamLog.waited(nothing, false);
+        upstreamLog.answered(nothing, false);
       },
       observeNar(upstream, reading) {
         upstreamLog.reading(upstream, reading);

@@ -12,6 +12,12 @@ import { LOOK_AT_DISK_EVERY_MS } from "./size_limit_of.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import type { Stores } from "./stores.ts";
 
+/** The pause between two looks at what other machines and the disk can do. */
+const PROBE_EVERY_MS = 3_000;
+
+/** One probe may wait for an answer while the next one begins. */
+const PROBES_MAX = 3;
+
 /** Delay of the search for dead members: their remains go within a minute of their death. */
 const SETTLE_EVERY_MS = 10_000;
 
@@ -25,12 +31,15 @@ const FIRST_RETENTION_MS = 10 * 60 * 1_000;
 const RETENTION_EVERY_MS = 24 * 3_600 * 1_000;
 
 export interface ChoresDeps {
-  readonly stores: Pick<Stores, "settle" | "changes" | "nowMs"> & {
+  readonly stores: Pick<Stores, "settle" | "probe" | "changes" | "nowMs"> & {
     readonly spool: Pick<LocalSpool, "restore" | "takeReceived">;
     readonly metadata: RowSweeper;
   };
   readonly app:
-    & Pick<App, "reads" | "touches" | "disk" | "expireUploads" | "resume" | "reportToMembers">
+    & Pick<
+      App,
+      "reads" | "touches" | "disk" | "expireUploads" | "resume" | "reportToMembers" | "probe"
+    >
     & { readonly space: Pick<App["space"], "beat" | "refresh" | "lookAtDisk" | "tidy" | "budget"> };
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
@@ -67,6 +76,12 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
     void app.reportToMembers();
     restore(spool, log);
   };
+  let probes = 0;
+  const probe = async () => {
+    if (probes >= PROBES_MAX) return;
+    probes++;
+    await Promise.all([stores.probe(), app.probe()]).finally(() => probes--);
+  };
   // The memory cache subscribed first, so it is already dropped.
   const feed = changes.subscribe(refresh);
   refresh();
@@ -78,6 +93,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
     clock.every(SETTLE_EVERY_MS, settle),
     clock.every(REFRESH_EVERY_MS, refresh),
     clock.every(LOOK_AT_DISK_EVERY_MS, () => space.lookAtDisk()),
+    clock.every(PROBE_EVERY_MS, probe),
   ];
   const job = schedule && startSchedule(schedule, () => {
     log.info("scheduled eviction started", { schedule: scheduleKind.print(schedule.schedule) });

@@ -3,7 +3,7 @@ import { clock, files } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
-const SAMPLE_EVERY_MS = 15_000;
+const SAMPLE_EVERY_MS = 5_000;
 
 export interface FreeSpaceDeps {
   /** Path of the storage. */

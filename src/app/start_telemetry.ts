@@ -8,7 +8,7 @@ import type { LineQueue } from "../telemetry/line_queue.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { Otel } from "../telemetry/otel/otel.ts";
 import { isSdkDisabled } from "../telemetry/otel/sdk_switch.ts";
-import { quietWithoutDatabase } from "../telemetry/quiet_without_database.ts";
+import { quietWhileAway } from "../telemetry/quiet_while_away.ts";
 import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
@@ -49,7 +49,7 @@ export async function startTelemetry(parts: TelemetryInputs): Promise<Telemetry>
   readProcess(metrics, denoJson.version);
   const problems = new RecentProblems(() => clock.wallMs());
   const watched = (quiet: Logger) =>
-    quietWithoutDatabase({ log: problems.watch(quiet), quiet, nowMs: () => clock.wallMs() });
+    quietWhileAway({ log: problems.watch(quiet), quiet, nowMs: () => clock.wallMs() });
   if (!exports) {
     const log = watched(plainLog);
     const nothing = { tracer: undefined, upstreamTrace: undefined };

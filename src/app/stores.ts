@@ -1,4 +1,5 @@
 import { type MemberId, newMemberId } from "../base/member_id.ts";
+import { tryStoring } from "../cache/nar/try_storing.ts";
 import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { clock } from "../runtime/current.ts";
 import { recover, settlingOutage } from "../space/recover.ts";
@@ -47,6 +48,8 @@ export interface Stores extends AsyncDisposable {
   readonly claim: Pick<StorageClaim, "confirm">;
   /** Removes the remains of members that died meanwhile, and compares the clocks. */
   settle(): Promise<void>;
+  /** Finds out whether the store of NAR files answers, if it is on another machine. */
+  probe(): Promise<void>;
 }
 
 /**
@@ -61,7 +64,8 @@ export async function openStores(
   await using opened = new AsyncDisposableStack();
   const member = newMemberId(Deno.hostname(), Deno.pid);
   const opening = await openBackEnds(places, log, { member, tracer });
-  const { metadata: database, nars: narFiles, claim, locator, graceMs } = opened.use(opening);
+  const { metadata: database, nars: narFiles, marks, ...back } = opened.use(opening);
+  const { claim, locator, graceMs } = back;
   const metadata = new HotMetadataStore(
     tracer ? tracedMetadata(database, places.database.kind, tracer) : database,
     log,
@@ -73,8 +77,9 @@ export async function openStores(
   const isRemote = places.nars.kind !== "local";
   // A clock that never steps back.
   const nowMs = () => clock.nowMs();
-  const watched = isRemote ? new WatchedNarStore(traced, { log, nowMs }) : traced;
-  const nars = new HotNarStore(watched, HOT_NARS);
+  const mark = () => marks.read();
+  const watched = isRemote ? new WatchedNarStore(traced, { mark, log, nowMs }) : undefined;
+  const nars = new HotNarStore(watched ?? traced, HOT_NARS);
   const spool = opened.use(new LocalSpool(folders.temp, { member, log }));
   const outage = settlingOutage(log);
   const settling = { metadata, nars, spool, member, hasEnded, log, outage };
@@ -92,6 +97,9 @@ export async function openStores(
       await sharedClock.measure();
       await recover(settling);
       if (places.database.kind === "sqlite") await watch.warnIfShared();
+    },
+    probe: async () => {
+      await watched?.probe(() => tryStoring({ metadata, nars, folder: spool.path }, 0));
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };

@@ -77,6 +77,14 @@ export class Touches implements AsyncDisposable {
     await this.flush();
   }
 
+  /** Notes a touch once more, unless a later one of the same came. */
+  #again(change: Change): void {
+    if (change.kind === "touch-narinfo") {
+      noteOnce(this.#narinfos, change.storePathHash, change.atMs);
+    } else if (change.kind === "touch-nar") noteOnce(this.#nars, change.narName, change.atMs);
+    else if (change.kind === "touch-document") noteOnce(this.#documents, change.path, change.atMs);
+  }
+
   async #write(changes: readonly Change[]): Promise<void> {
     let written = 0;
     try {
@@ -85,9 +93,14 @@ export class Touches implements AsyncDisposable {
       }
       this.#outage.worked();
     } catch (error) {
-      // A lost touch only makes the order of eviction older.
       const count = changes.length - written;
       this.#outage.failed("touches not written", { count, error: messageOf(error) });
+      // The next flush tries again. Lost ones only make the order of eviction older.
+      for (const change of changes.slice(written, written + WRITTEN_AT_ONCE)) this.#again(change);
     }
   }
+}
+
+function noteOnce<Key>(touches: Map<Key, number>, key: Key, atMs: number): void {
+  if (!touches.has(key)) touches.set(key, atMs);
 }

@@ -11,6 +11,7 @@ import {
   type Holder,
   type HolderFacts,
   type Lease,
+  type LockName,
   type Locks,
   LocksUnavailable,
 } from "./locks.ts";
@@ -62,6 +63,9 @@ export interface LeasesDeps {
 /** How often the log has a line of level info while another member evicts. */
 const LRU_LOG_EVERY_MS = 10_000;
 
+/** The life of a probe's lock, if its member dies meanwhile. */
+const PROBE_TTL_MS = 5_000;
+
 /** Hints for a download of another member that takes longer than this one may wait. */
 const STREAM_HINT = "give each member --cache-advertise-url, so that others read from it meanwhile";
 const HELD_HINT = "another member fetches it, too slowly; check its log for its upstreams";
@@ -78,6 +82,8 @@ export class Leases {
   readonly #deps: LeasesDeps;
   readonly #outage;
   #lruLoggedAtMs = -Infinity;
+  /** The lock that another member kept for too long. */
+  #awaited: LockName | undefined;
 
   constructor(deps: LeasesDeps) {
     this.#deps = deps;
@@ -93,6 +99,21 @@ export class Leases {
         span.set({ "larder.lock.turn": lease.kind, "larder.lock.retries": call.retries });
         return lease;
       });
+    });
+  }
+
+  /** Takes a lock that nobody else wants, to find out whether the locks answer. Never rejects. */
+  async probe(): Promise<void> {
+    const { locks, self } = this.#deps;
+    const attempt = async () => {
+      const lease = await locks.tryAcquire(`probe:${self.member}`, PROBE_TTL_MS);
+      await lease?.[Symbol.asyncDispose]();
+    };
+    if (!this.#outage.isPresent) return await attempt().catch(() => undefined);
+    await this.#outage.probe(async () => {
+      await attempt();
+      const isHeld = this.#awaited && await locks.holderOf(this.#awaited) !== undefined;
+      if (isHeld) throw new LocksUnavailable("redis_error", "Cannot take lock: it is held");
     });
   }
 
@@ -212,6 +233,7 @@ export class Leases {
     if (!job.lockType.startsWith("download:")) return HELD_BY_OTHER;
     const hint = job.lockType === "download:nar" ? STREAM_HINT : HELD_HINT;
     const facts = { ...factsOf(call), reason: "timeout", hint };
+    this.#awaited = lockNameOf(job);
     this.#outage.failed("failed to acquire lock", facts, "timeout");
     return UNLOCKED;
   }
@@ -224,6 +246,7 @@ export class Leases {
     }
     const reason = error instanceof LocksUnavailable ? error.reason : "redis_error";
     const facts = { ...factsOf(call), reason, error: messageOf(error) };
+    this.#awaited = undefined;
     this.#outage.failed("failed to acquire lock", facts);
     return UNLOCKED;
   }

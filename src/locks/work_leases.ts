@@ -20,6 +20,8 @@ export interface WorkLeases {
   recompression(): Promise<WorkLease>;
   /** The other member that downloads the file now. */
   holderOf(nar: NarName): Promise<NarHolder | undefined>;
+  /** Finds out, without work to do, whether the locks answer. Never rejects. */
+  probe(): Promise<void>;
   /** Call it when `holder` does not send the file, or cannot be reached: frees its lock. */
   stopped(nar: NarName, holder: NarHolder): Promise<void>;
 }
@@ -35,6 +37,7 @@ export const NO_OTHER_MEMBERS: WorkLeases = {
   recompression: unlocked,
   holderOf: () => Promise.resolve(undefined),
   stopped: () => Promise.resolve(),
+  probe: () => Promise.resolve(),
 };
 
 /** The life of a narinfo's lock, after its holder's death. Upstreams answer within seconds. */
@@ -90,6 +93,10 @@ export class MemberLeases implements WorkLeases {
 
   recompression(): Promise<WorkLease> {
     return this.#deps.leases.take(this.#job("recompress"));
+  }
+
+  probe(): Promise<void> {
+    return this.#deps.leases.probe();
   }
 
   async holderOf(nar: NarName): Promise<NarHolder | undefined> {

@@ -96,6 +96,11 @@ export class Accounts {
     return this.#grant.beat();
   }
 
+  /** Tries again what failed, and ends its outage if it works. Never rejects. */
+  probe(): Promise<void> {
+    return this.#grant.probe();
+  }
+
   /** Finds all that pins protect. A closure of 100,000 paths takes seconds, in small steps. */
   async protect(): Promise<void> {
     while (!this.#stopped && await this.#deps.metadata.protect(PROTECT_PATHS_MAX)) {

@@ -80,6 +80,13 @@ export class Grant {
     }
   }
 
+  /** Tries to reserve again after a failure, without a download. Never rejects. */
+  probe(): Promise<void> {
+    return this.#reservations.probe(() =>
+      this.#oneAtATime(() => this.#reserve(this.#deps.budget.ownReservedBytes))
+    );
+  }
+
   async #raise(bytes: number): Promise<Reservation | undefined> {
     const { budget } = this.#deps;
     for (let hasJoined = false;;) {

@@ -80,6 +80,11 @@ export class Space implements AsyncDisposable {
     await this.#accounts.beat();
   }
 
+  /** Tries again what failed, and ends its outage if it works. Never rejects. */
+  async probe(): Promise<void> {
+    await this.#accounts.probe();
+  }
+
   /** Reads the changes of other processes into the accounts. Never throws. */
   async refresh(): Promise<void> {
     await this.#accounts.refresh();

@@ -8,57 +8,112 @@ import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from ".
 /** A failure that took so long was a timeout. */
 const SLOW_MS = 2_000;
 
+/** Beginning of the names in a list for a probe: few NARs have it. */
+const LISTED_PREFIX = "0000";
+
 /** How long requests pass by a store that let one of them wait for nothing. */
 const PASS_BY_MS = 5_000;
 
+/** The operations of a store, and the read of its mark. */
+type Operation = "open" | "put" | "remove" | "list" | "mark";
+
+export interface WatchedNarStoreDeps {
+  /** A small object of the store, for probes. Default: none. */
+  readonly mark?: () => Promise<unknown>;
+  readonly log: Logger;
+  readonly nowMs: () => number;
+}
+
 /**
- * Logs when a store on another machine becomes unavailable, and when it is back. While it does not
- * answer, only one request in five seconds waits for it.
+ * Logs when a store on another machine becomes unavailable, and when each operation that failed
+ * works again. While it does not answer, only one request in five seconds waits for it.
  */
 export class WatchedNarStore implements NarStore {
   readonly #inner: NarStore;
+  readonly #deps: WatchedNarStoreDeps;
   readonly #outage;
-  readonly #nowMs: () => number;
+  /** The operations that failed, and have not worked since. */
+  readonly #failing = new Set<Operation>();
   #passByUntilMs = -Infinity;
 
-  constructor(
-    inner: NarStore,
-    { log, nowMs }: { readonly log: Logger; readonly nowMs: () => number },
-  ) {
+  constructor(inner: NarStore, deps: WatchedNarStoreDeps) {
     this.#inner = inner;
-    this.#nowMs = nowMs;
-    this.#outage = new OutageLog(log, OUTAGES.narStore);
+    this.#deps = deps;
+    this.#outage = new OutageLog(deps.log, OUTAGES.narStore);
   }
 
   async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
-    const startedAtMs = this.#nowMs();
-    if (startedAtMs < this.#passByUntilMs) {
+    if (this.#deps.nowMs() < this.#passByUntilMs) {
       throw new Failure("unavailable", "Cannot open NAR file: the store was silent just now");
     }
+    return await this.#watched("open", () => this.#inner.open(at, options));
+  }
+
+  put(at: StoredName, path: string): Promise<Seal> {
+    return this.#watched("put", () => this.#inner.put(at, path));
+  }
+
+  remove(at: StoredName): Promise<boolean> {
+    return this.#watched("remove", () => this.#inner.remove(at));
+  }
+
+  async *list(prefix: string, options?: ListOptions): AsyncIterable<ListedNar> {
     try {
-      const stored = await this.#inner.open(at, options);
-      this.#outage.worked();
-      return stored;
+      yield* this.#inner.list(prefix, options);
+      this.#worked("list");
     } catch (error) {
-      if (!(error instanceof Failure) || error.kind !== "unavailable") throw error;
-      const nowMs = this.#nowMs();
-      if (nowMs - startedAtMs >= SLOW_MS) this.#passByUntilMs = nowMs + PASS_BY_MS;
-      this.#outage.failed("nar store unavailable: nars pass through", {
-        error: messageOf(error),
-      });
+      this.#failed("list", error);
       throw error;
     }
   }
 
-  put(at: StoredName, path: string): Promise<Seal> {
-    return this.#inner.put(at, path);
+  /**
+   * Finds out, without a client, whether the store answers. During an outage, `trial` must store,
+   * read and remove an object through this store. Never rejects.
+   */
+  async probe(trial: () => Promise<unknown>): Promise<void> {
+    const { mark = () => Promise.resolve() } = this.#deps;
+    try {
+      await this.#watched("mark", mark);
+      if (this.#failing.size === 0) return;
+      if (this.#failing.has("list")) await this.#listSome();
+      this.#passByUntilMs = -Infinity;
+      await trial();
+    } catch {
+      // The log has it.
+    }
   }
 
-  remove(at: StoredName): Promise<boolean> {
-    return this.#inner.remove(at);
+  async #listSome(): Promise<void> {
+    for await (const _ of this.list(LISTED_PREFIX)) break;
+    // A reader that leaves early ends the list without its end.
+    this.#worked("list");
   }
 
-  list(prefix: string, options?: ListOptions): AsyncIterable<ListedNar> {
-    return this.#inner.list(prefix, options);
+  async #watched<Result>(operation: Operation, run: () => Promise<Result>): Promise<Result> {
+    const startedAtMs = this.#deps.nowMs();
+    try {
+      const result = await run();
+      this.#worked(operation);
+      return result;
+    } catch (error) {
+      this.#failed(operation, error, startedAtMs);
+      throw error;
+    }
+  }
+
+  #worked(operation: Operation): void {
+    this.#passByUntilMs = -Infinity;
+    if (this.#failing.delete(operation) && this.#failing.size === 0) this.#outage.worked();
+  }
+
+  #failed(operation: Operation, error: unknown, startedAtMs?: number): void {
+    if (!(error instanceof Failure) || error.kind !== "unavailable") return;
+    const nowMs = this.#deps.nowMs();
+    if (startedAtMs !== undefined && nowMs - startedAtMs >= SLOW_MS) {
+      this.#passByUntilMs = nowMs + PASS_BY_MS;
+    }
+    this.#failing.add(operation);
+    this.#outage.failed("nar store unavailable: nars pass through", { error: messageOf(error) });
   }
 }

@@ -28,6 +28,24 @@ export class OutageLog<Message extends string> {
     this.#count++;
   }
 
+  /** True from its first failure until it works again. */
+  get isPresent(): boolean {
+    return this.#state !== undefined;
+  }
+
+  /** Tries again what failed, while the outage lasts; ends it if that works. Never rejects. */
+  async probe(attempt: () => Promise<unknown>): Promise<void> {
+    const count = this.#count;
+    if (!this.isPresent) return;
+    try {
+      await attempt();
+    } catch {
+      return;
+    }
+    // What failed meanwhile is not known to work.
+    if (this.#count === count) this.worked();
+  }
+
   /** Logs the end of an outage, with its failures and its duration. */
   worked(facts: Facts = {}): void {
     if (this.#state === undefined) return;

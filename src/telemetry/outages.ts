@@ -1,3 +1,5 @@
+import type { Facts } from "../base/failure.ts";
+
 /** An outage with its log messages: each first message has a hint, and one message ends it. */
 export interface Outage<Message extends string = string> {
   readonly level: "warn" | "error";
@@ -7,25 +9,36 @@ export interface Outage<Message extends string = string> {
   readonly begins: Readonly<Record<Message, string>>;
   /** The message at its end. */
   readonly over: string;
-  /** Outages with one kind are one problem. Default: each is a kind of its own. */
+  /** What failed. Its outages are one problem. Default: each is a kind of its own. */
   readonly kind?: string;
   /** True for a problem of each upstream that the facts name. */
   readonly isPerUpstream?: true;
-  /** True for work that fails, too, while the database does not answer. */
-  readonly needsDatabase?: true;
+  /** What this work cannot do without: an outage of that says enough. Default: nothing. */
+  readonly needs?: readonly PartName[];
 }
 
+/** The parts of a larder that fail on their own, and that it probes. */
+export type PartName = "database" | "storage" | "disk" | "upstreams";
+
+const DATABASE = "database" satisfies PartName;
+const STORAGE = "storage" satisfies PartName;
+export const DISK = "disk" satisfies PartName;
+
 /** The kind of problem that the health of the upstreams shows, too. */
-export const UPSTREAM_DOWN = "upstream down";
+export const UPSTREAM_DOWN = "upstreams" satisfies PartName;
 
 /** Remedy for an upstream that does not answer. */
 export const UPSTREAM_SILENT =
   "check --cache-upstream-url and the network; larder uses an upstream as soon as it answers";
 
+/** Kind of the outages in which clients wait for an upstream that answers. */
+const UPSTREAM_SLOW = "slow upstream";
+
 /** Kind of the outages in which Redis gives no lock. */
 const NO_LOCKS = "no locks";
 
-const NOT_KEPT = "not kept";
+/** The limit of the storage is too small for what it must hold. */
+const ROOM = "room";
 
 const FREE_DATABASE = "end the process that locks the database, or make room on its disk";
 const MAY_REMOVE = "give larder the right to remove files from its storage";
@@ -61,6 +74,7 @@ export const OUTAGES = {
         "lower its priority, with a higher ?priority=N behind its --cache-upstream-url, or remove it",
     },
     over: "upstream is quick enough again",
+    kind: UPSTREAM_SLOW,
     isPerUpstream: true,
   }),
   upstreamAnswersSlowly: outage({
@@ -70,6 +84,7 @@ export const OUTAGES = {
         "take it out of --cache-upstream-url, or name a nearer mirror there",
     },
     over: "upstream answers quickly again",
+    kind: UPSTREAM_SLOW,
     isPerUpstream: true,
   }),
   upstreamQueue: outage({
@@ -80,14 +95,6 @@ export const OUTAGES = {
     },
     over: "upstream keeps up again",
     isPerUpstream: true,
-  }),
-  database: outage({
-    level: "warn",
-    begins: {
-      "database does not answer":
-        "check the server of --cache-database-url; larder uses it as soon as it answers",
-    },
-    over: "database answers again",
   }),
   clock: outage({
     level: "warn",
@@ -103,7 +110,8 @@ export const OUTAGES = {
       "database does not take writes: narinfos are kept in memory": FREE_DATABASE,
     },
     over: "database takes writes again: all narinfos are written",
-    needsDatabase: true,
+    kind: DATABASE,
+    needs: [DATABASE],
   }),
   narinfoLookup: outage({
     level: "error",
@@ -112,13 +120,15 @@ export const OUTAGES = {
         "run larder fsck; restore the database from a backup if it is damaged",
     },
     over: "narinfos can be read again",
-    needsDatabase: true,
+    kind: DATABASE,
+    needs: [DATABASE],
   }),
   touches: outage({
     level: "warn",
     begins: { "touches not written": FREE_DATABASE },
     over: "touches are written again",
-    needsDatabase: true,
+    kind: DATABASE,
+    needs: [DATABASE],
   }),
   keeping: outage({
     level: "error",
@@ -127,17 +137,17 @@ export const OUTAGES = {
         "make room on the disk of the storage, or replace the disk if it fails",
     },
     over: "nars are kept again",
-    kind: NOT_KEPT,
-    needsDatabase: true,
+    kind: DISK,
+    needs: [DATABASE, STORAGE],
   }),
   room: outage({
     level: "warn",
     begins: {
       "nar not kept": "raise --cache-max-size, or unpin something: no room came free for it",
     },
-    over: "nars are kept again",
-    kind: NOT_KEPT,
-    needsDatabase: true,
+    over: "there is room for nars again",
+    kind: ROOM,
+    needs: [DATABASE],
   }),
   diskRoom: outage({
     level: "warn",
@@ -147,29 +157,25 @@ export const OUTAGES = {
     },
     over: "room of the disk is known again",
   }),
-  narStore: outage({
-    level: "error",
-    begins: {
-      "nar store unavailable: nars pass through":
-        "check the store of --cache-storage-s3-endpoint, the network and the key",
-    },
-    over: "nar store available again",
-  }),
   removal: outage({
     level: "error",
     begins: { "nar not removed": MAY_REMOVE },
     over: "nars are removed again",
+    kind: STORAGE,
+    needs: [DATABASE, STORAGE],
   }),
   partialFileRemoval: outage({
     level: "warn",
     begins: { "folder of partial files not removed": MAY_REMOVE },
     over: "folders of partial files are removed again",
+    kind: DISK,
   }),
   settling: outage({
     level: "error",
     begins: { "interrupted nar not settled": MAY_REMOVE },
     over: "interrupted nars are settled again",
-    needsDatabase: true,
+    kind: STORAGE,
+    needs: [DATABASE, STORAGE],
   }),
   partialFiles: outage({
     level: "warn",
@@ -178,16 +184,19 @@ export const OUTAGES = {
         "give larder the right to read its folder for partial files",
     },
     over: "folder of partial files is read again",
+    kind: DISK,
   }),
   reconciliation: outage({
     level: "error",
     begins: {
-      "not reconciled": "run larder fsck, and check the disk or the S3 store of the nars",
+      "not reconciled":
+        "wait: larder tries again; check the disk or the store of the nars if it lasts",
       "most nars are missing, reconciliation stopped":
         "mount the storage, or check its bucket; if it is the right one, run larder fsck --repair",
     },
     over: "files and rows are compared again",
-    needsDatabase: true,
+    kind: STORAGE,
+    needs: [DATABASE, STORAGE],
   }),
   pins: outage({
     level: "warn",
@@ -195,7 +204,8 @@ export const OUTAGES = {
       "reading pins failed": "check the database with larder doctor; eviction waits for it",
     },
     over: "pins are read again",
-    needsDatabase: true,
+    kind: DATABASE,
+    needs: [DATABASE],
   }),
   evictionTarget: outage({
     level: "warn",
@@ -203,6 +213,8 @@ export const OUTAGES = {
       "eviction did not reach its target": "raise --cache-max-size, or unpin something",
     },
     over: "eviction reaches its target again",
+    kind: ROOM,
+    needs: [DATABASE, STORAGE],
   }),
   heartbeat: outage({
     level: "warn",
@@ -211,7 +223,8 @@ export const OUTAGES = {
         "check the database with larder doctor; other members take this one for dead",
     },
     over: "heartbeats are written again",
-    needsDatabase: true,
+    kind: DATABASE,
+    needs: [DATABASE],
   }),
   reservation: outage({
     level: "warn",
@@ -219,7 +232,26 @@ export const OUTAGES = {
       "space reservation failed": "check the database with larder doctor; nars pass through",
     },
     over: "space is reserved again",
-    needsDatabase: true,
+    kind: DATABASE,
+    needs: [DATABASE],
+  }),
+  database: outage({
+    level: "warn",
+    begins: {
+      "database does not answer":
+        "check the server of --cache-database-url; larder uses it as soon as it answers",
+    },
+    over: "database answers again",
+    kind: DATABASE,
+  }),
+  narStore: outage({
+    level: "error",
+    begins: {
+      "nar store unavailable: nars pass through":
+        "check the store of --cache-storage-s3-endpoint, the network and the key",
+    },
+    over: "nar store available again",
+    kind: STORAGE,
   }),
   leases: outage({
     level: "warn",
@@ -265,28 +297,58 @@ function outage<const Message extends string>(row: Outage<Message>): Outage<Mess
 const GRAVITY_OF_ERRORS = 1_000;
 
 /** The problem that a log message is about. */
-interface OutageProblem extends Required<Pick<Outage, "level" | "kind">> {
+interface OutageProblem extends Required<Pick<Outage, "level" | "kind" | "needs">> {
+  /** Name of its row: the outage of this row ends alone. */
+  readonly row: string;
   readonly isPerUpstream: boolean;
-  readonly needsDatabase: boolean;
   /** Rank among the messages of one kind: displays show the gravest. */
   readonly gravity: number;
 }
 
-const BEGUN_BY = new Map<string, OutageProblem>();
-const ENDED_BY = new Map<string, Omit<OutageProblem, "gravity">>();
+type EndedOutage = Omit<OutageProblem, "gravity">;
 
-for (const [name, row] of Object.entries<Outage>(OUTAGES)) {
+const BEGUN_BY = new Map<string, OutageProblem>();
+const ENDED_BY = new Map<string, EndedOutage>();
+
+for (const [row, { level, begins, over, ...given }] of Object.entries<Outage>(OUTAGES)) {
   // Errors are the gravest, then the rows that stand lower in the table.
-  const gravity = BEGUN_BY.size + (row.level === "error" ? GRAVITY_OF_ERRORS : 0);
-  const { level, begins, over, kind = name } = row;
-  const { isPerUpstream = false, needsDatabase = false } = row;
-  const ended = { level, kind, isPerUpstream, needsDatabase };
+  const gravity = BEGUN_BY.size + (level === "error" ? GRAVITY_OF_ERRORS : 0);
+  const { kind = row, isPerUpstream = false, needs = [] } = given;
+  const ended = { row, level, kind, isPerUpstream, needs };
   ENDED_BY.set(over, ended);
   for (const message of Object.keys(begins)) BEGUN_BY.set(message, { ...ended, gravity });
 }
 
 /** Events that are one problem: the later ones report the outcome of the first. */
 const NAR_EVENTS = ["download broke off", "nar not fetched", "nar download given up"];
+
+/** What the work of an event cannot do without. During an outage of that, the event is a part of it. */
+const EVENT_NEEDS: Readonly<Record<string, readonly PartName[]>> = {
+  ...Object.fromEntries(NAR_EVENTS.map((event) => [event, [UPSTREAM_DOWN]])),
+  "busy nars not counted": [DATABASE],
+  "counting pinned closures failed": [DATABASE],
+  "damaged nar not removed": [DATABASE, STORAGE],
+  "document not kept": [DATABASE, DISK],
+  "download failed": [DATABASE, STORAGE, DISK],
+  "download not removed": [DISK],
+  "eviction failed": [DATABASE, STORAGE],
+  "expired uploads not removed": [DATABASE, STORAGE],
+  "member not registered": [DATABASE],
+  "nar verification failed": [UPSTREAM_DOWN],
+  "narinfo not kept": [DATABASE, DISK],
+  "nar not recompressed": [DATABASE, STORAGE, DISK],
+  "recompression paused": [DATABASE],
+  "received nar not kept": [DATABASE, STORAGE, DISK],
+  "received nar not resumed": [DATABASE, STORAGE, DISK],
+  "seal not written": [DATABASE],
+  "request failed": [DATABASE, STORAGE, DISK],
+  "search for dead members failed": [DATABASE, STORAGE],
+  "unused metadata not removed": [DATABASE],
+  "upload failed": [DATABASE, STORAGE, DISK],
+};
+
+/** Errors of a disk without room, in the words of the system and of SQLite. */
+const DISK_FULL_REGEXP = /No space left on device|Disk quota exceeded|database or disk is full/;
 
 /** The first event, which the message ends; `undefined` for any other message. */
 export function eventEndedBy(message: string): string | undefined {
@@ -296,6 +358,21 @@ export function eventEndedBy(message: string): string | undefined {
 /** Messages of one kind are one problem. */
 export function kindOf(message: string): string {
   return BEGUN_BY.get(message)?.kind ?? eventEndedBy(message) ?? message;
+}
+
+/** What failed: the kind of the message, unless its facts say that the disk is full. */
+export function failedPart(message: string, facts: Facts = {}): string {
+  return isOfFullDisk(facts) && begunBy(message) !== undefined ? DISK : kindOf(message);
+}
+
+/** What the work behind a message cannot do without. */
+export function needsOf(message: string, facts: Facts = {}): readonly string[] {
+  const needs = BEGUN_BY.get(message)?.needs ?? EVENT_NEEDS[message] ?? [];
+  return isOfFullDisk(facts) ? [...needs, DISK] : needs;
+}
+
+function isOfFullDisk({ error, detail }: Facts): boolean {
+  return [error, detail].some((fact) => DISK_FULL_REGEXP.test(String(fact)));
 }
 
 /** Rank among the messages of one kind: displays show the gravest. */
@@ -309,6 +386,6 @@ export function begunBy(message: string): OutageProblem | undefined {
 }
 
 /** The outage that a message ends, if it ends one. */
-export function endedBy(message: string): Omit<OutageProblem, "gravity"> | undefined {
+export function endedBy(message: string): EndedOutage | undefined {
   return ENDED_BY.get(message);
 }

@@ -1,6 +1,6 @@
 import type { Facts } from "../base/failure.ts";
 import type { Logger } from "./logger.ts";
-import { begunBy, endedBy, eventEndedBy, kindOf } from "./outages.ts";
+import { begunBy, endedBy, eventEndedBy, failedPart, gravityOf, needsOf } from "./outages.ts";
 
 /** Limit of the list; the oldest problem leaves first. */
 const PROBLEMS_MAX = 50;
@@ -36,6 +36,8 @@ const SHOWN_FACTS = [
 
 /** A kind of warning or error of one subject, with the newest public facts. */
 export interface Problem {
+  /** What failed. */
+  readonly part: string;
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Facts;
@@ -52,21 +54,40 @@ export interface Problem {
 
 type ProblemLine = Pick<Problem, "level" | "message" | "facts">;
 
+/** A problem, and the present outages of which it consists: the line of each, by its row. */
+interface Noted extends Problem {
+  readonly open: ReadonlyMap<string, ProblemLine>;
+}
+
+/** An event that comes so long before or after an outage is a part of it. */
+const NEAR_MS = 2_000;
+
 /** An event is present for so long. */
 const EVENT_FOR_MS = 15 * 60_000;
 
+/** The same where a part may have failed that larder probes: if it fails still, its outage says so. */
+const PART_EVENT_FOR_MS = 8_000;
+
 /** True until an outage ends, and for the first minutes after an event. */
-export function isPresent(problem: Problem, nowMs: number): boolean {
+export function isPresent(
+  problem: Pick<Problem, "message" | "lastAtMs" | "overAtMs">,
+  nowMs: number,
+): boolean {
   const { message, lastAtMs, overAtMs } = problem;
   if (overAtMs !== undefined) return false;
-  return begunBy(message) !== undefined || nowMs - lastAtMs < EVENT_FOR_MS;
+  if (begunBy(message) !== undefined) return true;
+  const forMs = needsOf(message).length > 0 ? PART_EVENT_FOR_MS : EVENT_FOR_MS;
+  return nowMs - lastAtMs < forMs;
 }
 
-/** The newest warnings and errors, each kind listed once for each upstream. */
+/**
+ * The newest warnings and errors. The outages of one part are one problem, which ends with the last
+ * of them. An event is a problem of its own, unless what its work needs is away.
+ */
 export class RecentProblems {
   #nowMs: () => number;
   /** Problems in the order of their last occurrence. */
-  readonly #problems = new Map<string, Problem>();
+  readonly #problems = new Map<string, Noted>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -104,7 +125,7 @@ export class RecentProblems {
 
   /** The newest first. */
   list(): readonly Problem[] {
-    return [...this.#problems.values()].reverse();
+    return [...this.#problems.values()].reverse().map(({ open: _, ...problem }) => problem);
   }
 
   /** The level of an event's first line; `undefined` for an event of another NAR, and for none. */
@@ -121,18 +142,47 @@ export class RecentProblems {
     const lasting = known?.overAtMs === undefined ? known : undefined;
     const lastAtMs = this.#nowMs();
     const { count = 0, firstAtMs = lastAtMs } = known ?? {};
-    const begunAtMs = lasting?.begunAtMs ?? lastAtMs;
     // The end of an event is no other event.
     const isEnd = known !== undefined && known.message === eventEndedBy(message);
-    const times = {
+    const begun = begunBy(message);
+    const hint = lasting?.facts["hint"];
+    // Of several messages, the one with a hint says the most.
+    const facts = { ...hint === undefined ? {} : { hint }, ...shownFacts(given) };
+    const line = { level, message, facts };
+    const open = new Map(lasting?.open);
+    if (begun !== undefined) open.set(begun.row, gravest([open.get(begun.row) ?? line, line]));
+    this.#problems.set(key, {
+      part: failedPart(message, given),
+      ...begun === undefined ? line : gravest([...open.values()]),
       count: isEnd ? count : count + 1,
       firstAtMs,
-      begunAtMs,
+      begunAtMs: lasting?.begunAtMs ?? lastAtMs,
       lastAtMs,
-      overAtMs: undefined,
-    };
-    this.#problems.set(key, { ...gravest(lasting, { level, message, facts: given }), ...times });
+      overAtMs: begun === undefined && this.#isPartOfOutage(message, given) ? lastAtMs : undefined,
+      open,
+    });
+    if (begun !== undefined && open.size === 1) this.#takeEvents(failedPart(message, given));
     if (this.#problems.size > PROBLEMS_MAX) this.#problems.delete(this.#leastOf(lastAtMs));
+  }
+
+  /** True for an event whose work needs something that is away, or was a moment ago. */
+  #isPartOfOutage(event: string, facts: Facts): boolean {
+    const needs = needsOf(event, facts);
+    const sinceMs = this.#nowMs() - NEAR_MS;
+    return this.#problems.values().some(({ part, message, overAtMs = Infinity }) =>
+      begunBy(message) !== undefined && needs.includes(part) && overAtMs >= sinceMs
+    );
+  }
+
+  /** The events of a moment ago are the begin of an outage, if their work needs the part. */
+  #takeEvents(part: string): void {
+    const nowMs = this.#nowMs();
+    for (const [key, problem] of this.#problems) {
+      const { message, lastAtMs, overAtMs } = problem;
+      const isEvent = begunBy(message) === undefined && needsOf(message).includes(part);
+      if (!isEvent || overAtMs !== undefined || lastAtMs < nowMs - NEAR_MS) continue;
+      this.#problems.set(key, { ...problem, overAtMs: nowMs });
+    }
   }
 
   /** The key of the oldest problem, one that is not present if there is any. */
@@ -142,39 +192,36 @@ export class RecentProblems {
     return gone?.[0] ?? oldest ?? "";
   }
 
-  #end(message: string, facts: Facts = {}): void {
+  #end(message: string, { upstream = "" }: Facts = {}): void {
     const ended = endedBy(message);
     if (ended === undefined) return;
-    const key = keyOf(ended, facts);
-    const known = this.#problems.get(key);
-    if (known === undefined || known.overAtMs !== undefined) return;
-    this.#problems.set(key, { ...known, overAtMs: this.#nowMs() });
+    for (const [key, problem] of this.#problems) {
+      const { facts, open: before } = problem;
+      if (!before.has(ended.row)) continue;
+      // The facts at the end of an outage may name no upstream, where those at its begin did.
+      if (ended.isPerUpstream && (facts["upstream"] ?? "") !== upstream) continue;
+      const open = new Map(before);
+      open.delete(ended.row);
+      const left = open.size > 0 ? gravest([...open.values()]) : { overAtMs: this.#nowMs() };
+      this.#problems.set(key, { ...problem, ...left, open });
+    }
   }
 }
 
 function keyOfMessage(message: string, facts: Facts): string {
-  const isPerUpstream = begunBy(message)?.isPerUpstream ?? true;
-  return keyOf({ kind: kindOf(message), isPerUpstream }, facts);
+  const { isPerUpstream = true } = begunBy(message) ?? {};
+  const { upstream = "" } = facts;
+  return JSON.stringify([failedPart(message, facts), isPerUpstream ? upstream : ""]);
 }
 
-/** The facts at the end of an outage may name no upstream, where those at its begin did. */
-function keyOf(
-  { kind, isPerUpstream }: { readonly kind: string; readonly isPerUpstream: boolean },
-  { upstream = "" }: Facts,
-): string {
-  return JSON.stringify([kind, isPerUpstream ? upstream : ""]);
-}
-
-/** The shown message of an outage: `next`, unless a graver one stands. */
-function gravest(
-  lasting: ProblemLine | undefined,
-  { level, message, facts }: ProblemLine,
-): ProblemLine {
-  const gravityOf = (one: string) => begunBy(one)?.gravity ?? 0;
-  if (lasting && gravityOf(lasting.message) > gravityOf(message)) return lasting;
-  // Of several messages, the one with a hint says the most.
-  const hint = lasting?.facts["hint"];
-  return { level, message, facts: { ...hint === undefined ? {} : { hint }, ...shownFacts(facts) } };
+/** The line of a problem: the newest of the gravest. */
+function gravest(lines: readonly ProblemLine[]): ProblemLine {
+  const [first, ...others] = lines;
+  if (first === undefined) throw new Error("Cannot show a problem without a line");
+  return others.reduce(
+    (shown, line) => gravityOf(line.message) >= gravityOf(shown.message) ? line : shown,
+    first,
+  );
 }
 
 function shownFacts(facts: Facts): Facts {

@@ -160,6 +160,12 @@ export class LastAnswers {
     return isTooOften(noted.newestWaits, isLate);
   }
 
+  /** Forgets the newest waits: the upstream is quick again. */
+  quick(upstream: string): void {
+    const { newestWaits, newestSlow } = this.#of(upstream);
+    newestWaits.length = newestSlow.length = 0;
+  }
+
   /** Present answers of an upstream; later ones change the result. */
   of(upstream: string): UpstreamAnswers {
     return this.#of(upstream);

@@ -135,7 +135,7 @@ export class NarinfoQuery implements Disposable {
       }
       // Many of them at a time would make an upstream down that has failed no client.
       if (rank === "client" || reason === undefined) {
-        candidate.upstream.noteNarinfo(storePathHash, reason);
+        candidate.upstream.noteNarinfo(storePathHash, reading);
       }
     }
     this.#answerIfDecided();

@@ -4,6 +4,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import { HealthMonitor, type HealthMonitorDeps } from "./health_monitor.ts";
 import {
   ForeignStore,
+  type NarinfoReading,
   NoAnswer,
   type NoAnswerReason,
   noAnswerReasonOf,
@@ -17,13 +18,16 @@ import {
   type UpstreamWait,
   waitOf,
 } from "./upstream_health.ts";
-import { UsualTime } from "./usual_time.ts";
+import { PATIENCE_MAX_MS, UsualTime } from "./usual_time.ts";
 
 /** The priority that Nix assumes for a cache that names none. */
 const DEFAULT_PRIORITY = 50;
 
 /** The pause before a request for the priority, after a failure or an unknown priority. */
-const ASK_AGAIN_MS = 30_000;
+const ASK_AGAIN_MS = 5_000;
+
+/** How long a path that an upstream fails with speaks of the upstream, and not of the path alone. */
+const WRONG_FOR_MS = 60_000;
 
 /** Probes of several kinds that begin within this time are one request. */
 const SHARED_PROBE_MS = 10;
@@ -36,6 +40,10 @@ export interface HealthWatch {
    * request for its priority.
    */
   readonly noted: (isUp: boolean, error?: unknown) => void;
+  /** Called with the answer about a path that it failed with before, when no client asked. */
+  readonly askedAgain?: (reading: NarinfoReading) => void;
+  /** Called when it was quick with a path of its long waits, when no client asked. */
+  readonly quick?: () => void;
 }
 
 /**
@@ -58,6 +66,10 @@ export class PooledUpstream implements Disposable {
   #wasDown = false;
   /** The path of the last narinfo request, if it timed out. */
   #silentAbout: StorePathHash | undefined;
+  /** The same, if its answer was an error or of no use. */
+  #wrongAbout: WrongAnswer | undefined;
+  /** The path of the last wait in vain, while it is slow. */
+  #slowAbout: { readonly path: StorePathHash; readonly atMs: number } | undefined;
   readonly #watch: HealthWatch;
   #probeTimer: Timer | undefined;
 
@@ -135,10 +147,19 @@ export class PooledUpstream implements Disposable {
     this.#note([kind], { reason, failures: 1 });
   }
 
-  /** The same of a narinfo request for this path. */
-  noteNarinfo(storePathHash: StorePathHash, reason: NoAnswerReason | undefined): void {
+  /** The same of the answer to a narinfo request for this path. */
+  noteNarinfo(storePathHash: StorePathHash, reading: NarinfoReading): void {
+    const reason = noAnswerReasonOf(reading);
     this.#silentAbout = reason === "timeout" ? storePathHash : undefined;
+    const wrong = { path: storePathHash, atMs: clock.nowMs() };
+    this.#wrongAbout = isWrong(reading) ? wrong : undefined;
     this.note("narinfo", reason);
+  }
+
+  /** Notes that a client waited for it in vain, and it is slow. */
+  noteSlow(path: StorePathHash): void {
+    this.#slowAbout = { path, atMs: clock.nowMs() };
+    this.#probeLater();
   }
 
   /** Probes an upstream that is down for this kind, once for all requests. Resolves in 800 ms. */
@@ -190,21 +211,59 @@ export class PooledUpstream implements Disposable {
 
   #noted(error: unknown): void {
     this.#watch.noted(this.#looksUp, error);
-    if (this.#isFailing || this.#isForeign) {
-      this.#probeTimer ??= clock.after(ASK_AGAIN_MS, () => {
-        this.#probeTimer = undefined;
-        void this.#askAgain();
-      });
-    }
+    if (this.#isDoubtful) this.#probeLater();
+  }
+
+  #probeLater(): void {
+    if (this.#ended.signal.aborted) return;
+    this.#probeTimer ??= clock.after(ASK_AGAIN_MS, () => {
+      this.#probeTimer = undefined;
+      void this.#askAgain();
+    });
   }
 
   /** Without requests only this finds out that it is back. A down one has its own probes. */
   async #askAgain(): Promise<void> {
-    if (!this.#isFailing && !this.#isForeign) return;
-    await this.#ask();
+    if (this.#slowAbout !== undefined) await this.#askSlow(this.#slowAbout);
+    if (!this.#isDoubtful) return;
+    const isDescribed = await this.#ask() === undefined;
+    if (this.#wrongAbout !== undefined && !this.isDown("narinfo")) {
+      await this.#askWrong(this.#wrongAbout, isDescribed);
+    }
     if (this.#silentAbout === undefined || this.isDown("narinfo")) return;
     const reason = await this.#askSilent(this.#ended.signal);
     this.#note(["narinfo"], { reason, failures: 0 });
+  }
+
+  /** Asks again for the narinfo that was an error or of no use. `isDescribed`: the rest is well. */
+  async #askWrong(wrong: WrongAnswer, isDescribed: boolean): Promise<void> {
+    const { signal } = this.#ended;
+    const reading = await this.source.narinfo(wrong.path, signal, "prefetch");
+    if (signal.aborted || this.#wrongAbout !== wrong) return;
+    if (reading.kind === "queue-timeout") return this.#probeLater();
+    this.#watch.askedAgain?.(reading);
+    const isUntrusted = reading.kind === "failed" && reading.reason === "untrusted";
+    const isOld = clock.nowMs() - wrong.atMs >= WRONG_FOR_MS && isDescribed;
+    if (!isWrong(reading) || isOld && !isUntrusted) this.#wrongAbout = undefined;
+    this.#note(["narinfo"], { reason: noAnswerReasonOf(reading), failures: 0 });
+  }
+
+  /** Asks again for the narinfo that a client waited for in vain. */
+  async #askSlow({ path, atMs }: { path: StorePathHash; atMs: number }): Promise<void> {
+    const { signal } = this.#ended;
+    const askedAtMs = clock.nowMs();
+    const reading = await this.source.narinfo(path, signal, "prefetch");
+    if (signal.aborted) return;
+    const isQuick = reading.kind !== "queue-timeout" &&
+      noAnswerReasonOf(reading) === undefined && clock.nowMs() - askedAtMs < PATIENCE_MAX_MS;
+    // A client may wait in vain meanwhile.
+    if (!isQuick || this.#slowAbout?.atMs !== atMs) return this.#probeLater();
+    this.#slowAbout = undefined;
+    this.#watch.quick?.();
+  }
+
+  get #isDoubtful(): boolean {
+    return this.#isFailing || this.#isForeign || this.#wrongAbout !== undefined;
   }
 
   get #isFailing(): boolean {
@@ -283,7 +342,17 @@ export class PooledUpstream implements Disposable {
   }
 }
 
+/** True for an answer that is an error or of no use. */
+function isWrong(reading: NarinfoReading): boolean {
+  return reading.kind === "failed" && noAnswerReasonOf(reading) === undefined;
+}
+
 const KINDS: readonly RequestKind[] = ["narinfo", "nar", "document"];
+
+interface WrongAnswer {
+  readonly path: StorePathHash;
+  readonly atMs: number;
+}
 
 interface NotedAnswer {
   /** `undefined`: an answer came. */

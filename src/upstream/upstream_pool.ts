@@ -47,8 +47,15 @@ export interface UpstreamPoolDeps {
     reading: NarinfoReading,
     request: PoolRequest,
   ) => void;
-  /** Called with the sender and each better upstream, and how long a client waited for it. */
-  readonly waited: (upstream: string, storePathHash: StorePathHash, wait: RivalWait) => void;
+  /**
+   * Called with the sender and each better upstream, and how long a client waited for it. True
+   * where that makes it slow.
+   */
+  readonly waited: (upstream: string, storePathHash: StorePathHash, wait: RivalWait) => boolean;
+  /** Called with an upstream's answer about a path with which it failed before. */
+  readonly askedAgain: (upstream: string, reading: NarinfoReading) => void;
+  /** Called with an upstream that was slow, and is not any more. */
+  readonly quick: (upstream: string) => void;
   /** Called with the result of each NAR request. */
   readonly observeNar: (upstream: string, reading: UpstreamReading) => void;
   /** Called with each upstream that a client's request leaves out because it is down. */
@@ -90,6 +97,8 @@ export class UpstreamPool implements Disposable {
       new PooledUpstream(source, {
         changed: (isDown, kind) => deps.changed(source.url, isDown, kind),
         noted: (isUp, error) => deps.noted(source.url, isUp, error),
+        askedAgain: (reading) => deps.askedAgain(source.url, reading),
+        quick: () => deps.quick(source.url),
       })
     );
   }
@@ -162,6 +171,11 @@ export class UpstreamPool implements Disposable {
   /** Notes how long an answer with a NAR took to its head; Infinity for none in time, or outrun. */
   noteNarTime(url: string, tookMs: number): void {
     this.#find(url)?.source.noteNarTime?.(tookMs);
+  }
+
+  /** Notes that a client waited long for this path, and that the upstream is slow. */
+  noteSlow(url: string, storePathHash: StorePathHash): void {
+    this.#find(url)?.noteSlow(storePathHash);
   }
 
   /** Notes that the upstream refused a request because it was too busy. */
@@ -263,7 +277,10 @@ export class UpstreamPool implements Disposable {
       rank: request.rank,
       mayGoOn: this.#queries.size < LATE_QUERIES_MAX,
       observe: (upstream, reading) => this.#deps.observe(upstream, reading, request),
-      waited: (upstream, wait) => this.#deps.waited(upstream, storePathHash, wait),
+      waited: (upstream, wait) => {
+        const isSlow = this.#deps.waited(upstream, storePathHash, wait);
+        if (isSlow && wait.isLate) this.noteSlow(upstream, storePathHash);
+      },
     });
     this.#queries.add(query);
     query.ended.then(() => this.#queries.delete(query));

@@ -51,7 +51,13 @@ export class UpstreamQueue {
   run<Answer>(queued: QueuedRequest<Answer>, signal?: AbortSignal): Promise<Answer | QueueTimeout> {
     if (this.isFull) return this.#wait(queued, signal);
     this.#outage.worked({ upstream: this.#upstream });
-    return this.#atOnce(() => queued.ask(signal));
+    return this.#atOnce(() => queued.ask(signal)).finally(() => this.#ended());
+  }
+
+  /** A request is over. Without any other one nothing can be too slow. */
+  #ended(): void {
+    const { activeCount, pendingCount } = this.#atOnce;
+    if (activeCount + pendingCount === 0) this.#outage.worked({ upstream: this.#upstream });
   }
 
   #wait<Answer>(
@@ -78,7 +84,7 @@ export class UpstreamQueue {
       const answer = await ask(either.signal);
       if (ended.signal.aborted) late?.(answer);
       else resolve(answer);
-    }).catch(reject);
+    }).catch(reject).finally(() => this.#ended());
     return promise.finally(() => {
       timer.cancel();
       signal?.removeEventListener("abort", end);

@@ -9,8 +9,11 @@ const UNUSABLE = ["untrusted", "status", "garbage"] as const;
  */
 export type UpstreamState = "up" | "down" | "nars" | typeof UNUSABLE[number];
 
-/** An older error counts no more: clients may send the upstream no request for hours. */
-export const ERROR_FOR_MS = 60_000;
+/**
+ * An older error counts no more: clients may send the upstream no request for hours. larder itself
+ * asks again for a narinfo before that.
+ */
+export const ERROR_FOR_MS = 8_000;
 
 /** The evidence of the state of an upstream: its health, and its last answers. */
 export interface UpstreamEvidence {

@@ -107,7 +107,7 @@ Deno.test("page: what did it save me? … the bytes since the first start", asyn
 
 Deno.test("page: a kind of problem is one row, with each subject and its times", async () => {
   const minute = (count: number) => Date.UTC(2026, 0, 2, 12, count);
-  const kind = { level: "warn" as const, message: "upstream is down" };
+  const kind = { part: "upstreams", level: "warn" as const, message: "upstream is down" };
   const between = (firstAtMs: number, lastAtMs: number) => ({
     ...{ firstAtMs, begunAtMs: firstAtMs, lastAtMs },
   });

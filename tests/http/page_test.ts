@@ -122,6 +122,7 @@ Deno.test("page: names from elsewhere appear as text, whatever they look like", 
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   const problems = {
     list: () => [{
+      part: "image",
       level: "error" as const,
       message: "<img src=x onerror=alert(1)>",
       facts: { upstream: `https://x/"'&<b>` },

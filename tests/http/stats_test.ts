@@ -295,7 +295,8 @@ const FORMER_FIELDS = [
 ];
 
 Deno.test("stats: the names of version 1 are there for one more release", async () => {
-  const hinted = { level: "warn", message: "odd", facts: { hint: "mend it" }, count: 1 } as const;
+  const kind = { part: "odd", level: "warn", message: "odd" } as const;
+  const hinted = { ...kind, facts: { hint: "mend it" }, count: 1 };
   const times = { firstAtMs: 1, begunAtMs: 1, lastAtMs: 2, overAtMs: undefined };
   const problems = { list: () => [{ ...hinted, ...times }] };
   await using scene = await GatedNar.open(object, { problems });

@@ -6,10 +6,18 @@ import { clock, playRuntime } from "../../src/runtime/current.ts";
 import { RawConnection } from "../support/raw_http.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { MemoryFiles } from "./memory_files.ts";
+import type { PlayedLocks } from "./played_locks.ts";
 import { type PlayedAnswer, PlayedNetwork, type PlayedRequest } from "./played_net.ts";
 import { SeededDice } from "./seeded_dice.ts";
 import { asOwner, VirtualClock } from "./virtual_clock.ts";
-import { NARS, type SharedWorld, STORAGE, TEMP, WorldMember } from "./world_member.ts";
+import {
+  NARS,
+  type PlayedOutages,
+  type SharedWorld,
+  STORAGE,
+  TEMP,
+  WorldMember,
+} from "./world_member.ts";
 import { narFilesOf, type PLAYED_COMPRESSIONS, type WorldObject } from "./world_objects.ts";
 import { WorldUpstream } from "./world_upstream.ts";
 
@@ -49,6 +57,10 @@ export interface SceneOptions {
   readonly isUnprobed?: boolean;
   /** A file for the rows, which another process may lock. Default: they are in memory. */
   readonly databasePath?: string;
+  /** The store is on another machine. Default: it is this one's. */
+  readonly outages?: PlayedOutages;
+  /** Default: there are none. */
+  readonly locks?: PlayedLocks;
 }
 
 /** A response as its client saw it; times count from the request, in virtual milliseconds. */
@@ -141,7 +153,8 @@ export class Scene {
       network: this.#network,
       files,
       database: rows,
-      locks: undefined,
+      locks: options.locks,
+      ...options.outages && { outages: options.outages },
       limitBytes: options.limitBytes ?? Infinity,
       upstreams: this.upstreams.map(({ url }, at) => (
         { url, priority: options.upstreams[at]?.priority ?? at + 1 }

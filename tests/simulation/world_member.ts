@@ -4,7 +4,9 @@ import { OwnNames } from "../../src/http/access/own_names.ts";
 import { memberRows } from "../../src/app/open_leases.ts";
 import { type App, buildApp } from "../../src/app/build_app.ts";
 import { startChores } from "../../src/app/chores.ts";
+import { tryStoring } from "../../src/cache/nar/try_storing.ts";
 import type { Bytes } from "../../src/base/bytes.ts";
+import { Failure } from "../../src/base/failure.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
 import { StreamAnswer } from "../../src/http/message/answer.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
@@ -21,9 +23,11 @@ import { recover } from "../../src/space/recover.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { LocalSpool } from "../../src/storage/local/local_spool.ts";
+import { WatchedNarStore } from "../../src/storage/watched_nar_store.ts";
 import type { NarStore } from "../../src/storage/nar_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
+import { quietWhileAway } from "../../src/telemetry/quiet_while_away.ts";
 import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
 import { NO_TRACER } from "../../src/telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../../src/upstream/http/http_settings.ts";
@@ -59,9 +63,21 @@ export interface SharedWorld {
   readonly isUnprobed?: boolean;
   /** Default: a minute. */
   readonly negativeTtlMs?: number;
+  /** What its database and its store answer now. Default: what they should. */
+  readonly outages?: PlayedOutages;
   /** Tells the other members of a change of rows. */
   changed(by: WorldMember): void;
   note(who: string, what: string): void;
+}
+
+/** Failures of a database and of a store on other machines. A test sets and clears them. */
+export interface PlayedOutages {
+  /** The error of each write, or of each call. */
+  database?: { readonly error: string; readonly ofReads: boolean } | undefined;
+  /** The store fails after so long. */
+  store?:
+    | { readonly operations: readonly (keyof NarStore)[]; readonly afterMs: number }
+    | undefined;
 }
 
 const TIMEOUTS = { dialTimeoutMs: 3_000, headerTimeoutMs: 3_000, idleTimeoutMs: 30_000 };
@@ -187,14 +203,22 @@ export class WorldMember implements PlayedHost {
   async #start(): Promise<void> {
     const world = this.#world;
     const { network, limitBytes, upstreams, trustedKeys, locks } = world;
-    const log = createLogger("info", { write: (line) => this.#noteLine(line) });
+    const quiet = createLogger("info", { write: (line) => this.#noteLine(line) });
     const problems = new RecentProblems(() => clock.wallMs());
+    const log = quietWhileAway({
+      log: problems.watch(quiet),
+      ...{ quiet, nowMs: () => clock.wallMs() },
+    });
     const database = this.#database();
     const metadata = this.#metadata = new HotMetadataStore(database, log);
     await metadata.beat(this.id, {
       ...{ reservedBytes: 0, limitBytes, url: `http://${this.name}` },
     });
-    const nars = new HotNarStore(this.#nars(), HOT_NARS);
+    const store = this.#nars();
+    const watched = world.outages === undefined
+      ? undefined
+      : new WatchedNarStore(store, { log, nowMs: () => clock.nowMs() });
+    const nars = new HotNarStore(watched ?? store, HOT_NARS);
     const spool = this.#spool = new LocalSpool(TEMP, { member: this.id, log });
     const settling = { metadata, nars, spool, member: this.id, log };
     await recover(settling);
@@ -238,7 +262,7 @@ export class WorldMember implements PlayedHost {
         tokens: world.takesUploads ? [WRITE_TOKEN] : [],
       },
       telemetry: {
-        log: problems.watch(log),
+        log,
         ...{ problems, metrics: this.metrics },
         hasMetricsRoute: false,
         countsRequests: false,
@@ -268,6 +292,9 @@ export class WorldMember implements PlayedHost {
     this.#chores = startChores({
       stores: {
         settle: () => recover(settling),
+        probe: async () => {
+          await watched?.probe(() => tryStoring({ metadata, nars, folder: spool.path }, 0));
+        },
         changes: this.#feed(),
         ...{ nowMs: parts.nowMs, spool, metadata },
       },
@@ -311,11 +338,42 @@ export class WorldMember implements PlayedHost {
     const told = (name: string | symbol) => {
       if (WRITES.has(String(name))) this.#world.changed(this);
     };
-    return this.#bound(this.#world.database, told);
+    return this.#failing(this.#bound(this.#world.database, told), (name) => {
+      const { database } = this.#world.outages ?? {};
+      const isWrite = !/^(find|stock|members|databaseSize|sourcesOf|narinfosOf)/.test(name);
+      if (database === undefined || !(database.ofReads || isWrite)) return undefined;
+      return new Error(database.error);
+    });
   }
 
   #nars(): NarStore {
-    return this.#bound(new LocalNarStore(NARS), () => undefined);
+    const store = this.#bound(new LocalNarStore(NARS), () => undefined);
+    return this.#failing(store, (name) => {
+      const { store } = this.#world.outages ?? {};
+      if (!store?.operations.some((operation) => operation === name)) return undefined;
+      const failure = new Failure("unavailable", `Cannot ${name} NAR file: the S3 store is away`);
+      return clock.pause(store.afterMs).then(() => failure);
+    });
+  }
+
+  /** The port, whose calls fail where `failureOf` says so. */
+  #failing<Port extends object>(
+    port: Port,
+    failureOf: (name: string) => Error | Promise<Error> | undefined,
+  ): Port {
+    if (this.#world.outages === undefined) return port;
+    return new Proxy(port, {
+      get: (target, name) => {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== "function" || typeof name === "symbol") return member;
+        return (...args: unknown[]) => {
+          const failure = failureOf(name);
+          if (failure === undefined) return member.apply(target, args);
+          const failing = Promise.resolve(failure).then((error) => Promise.reject(error));
+          return name === "list" ? failingList(failing) : failing;
+        };
+      },
+    });
   }
 
   /** The port of this process: once that is dead, no call of it begins or returns. */
@@ -338,6 +396,10 @@ export class WorldMember implements PlayedHost {
       },
     });
   }
+}
+
+async function* failingList(failing: Promise<never>): AsyncGenerator<never> {
+  yield await failing;
 }
 
 /** Calls of the database that other members notice. */

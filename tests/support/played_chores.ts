@@ -58,7 +58,7 @@ export class PlayedChores implements AsyncDisposable {
         stores: {
           settle: () => recover({ metadata, nars, spool: NO_SPOOL, member: id, log }),
           changes: { subscribe: () => ({ [Symbol.asyncDispose]: nothing }) },
-          ...{ metadata, nowMs: () => 0 },
+          ...{ metadata, nowMs: () => 0, probe: nothing },
           spool: { restore() {}, takeReceived: () => [] },
         },
         app: {
@@ -80,7 +80,7 @@ export class PlayedChores implements AsyncDisposable {
               resolve();
             },
           },
-          ...{ expireUploads: nothing, resume: nothing, reportToMembers: nothing },
+          ...{ expireUploads: nothing, resume: nothing, reportToMembers: nothing, probe: nothing },
         },
         ...{ schedule: undefined, retentionMs: 0, storage: ".", metrics: new Metrics(), log },
       },

@@ -9,7 +9,7 @@ import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { Loops } from "../../upstream/loops.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import { prefetchDeps } from "./prefetch_deps.ts";
-import { KeepOutageLog } from "./keep_outage_log.ts";
+import { KeepOutageLog, type KeepTrials } from "./keep_outage_log.ts";
 import type { NarFailure } from "../sources/nar_attempts.ts";
 import { type ReceivedFile, ReceivedFiles, runReceived } from "./received_files.ts";
 import { type RunDownloadDeps, runLeased } from "./run_download.ts";
@@ -28,6 +28,8 @@ export interface DownloadsDeps {
   readonly leases?: Pick<WorkLeases, "nar">;
   /** Default: no request is one of another larder. */
   readonly loops?: Pick<Loops, "isPassedOn">;
+  /** Trials of what kept files from being stored. Default: the next files are. */
+  readonly trials?: KeepTrials;
 }
 
 export interface FileParts {
@@ -58,6 +60,8 @@ export interface JoinedDownload {
 
 /** The downloads in flight: one for each NAR file, however many clients request it. */
 export class Downloads implements InFlight {
+  /** Logs files that this machine cannot keep, those of uploads too. */
+  readonly outages: KeepOutageLog;
   readonly #deps: DownloadsDeps;
   /** The parts of each download's run. */
   readonly #run: RunDownloadDeps;
@@ -69,7 +73,7 @@ export class Downloads implements InFlight {
   constructor(deps: DownloadsDeps) {
     const { attempts, transfer, space } = deps;
     const { candidates: { metadata }, logging: { log, metrics } } = attempts;
-    const outages = new KeepOutageLog(log, metrics);
+    const outages = this.outages = new KeepOutageLog(log, metrics);
     const isStopping = () => this.#isStopping;
     this.#deps = deps;
     this.#run = { attempts, transfer, space, outages, isStopping };
@@ -202,6 +206,12 @@ export class Downloads implements InFlight {
   async resume(paths: readonly string[]): Promise<void> {
     await this.receive(paths);
     await this.#received.verify();
+  }
+
+  /** Tries again what kept files from being stored. Never rejects. */
+  async probe(): Promise<void> {
+    const { trials } = this.#deps;
+    if (trials !== undefined) await this.outages.probe(trials);
   }
 
   /** Begins the stop: a whole file without time for its check stays for the next process. */

@@ -1,4 +1,4 @@
-import type { Facts } from "../../base/failure.ts";
+import { type Facts, Failure } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
@@ -34,10 +34,26 @@ export class KeepOutageLog {
     this.#room.log.failed("nar not kept", facts, String(this.#room.smallestBytes));
   }
 
+  /**
+   * Tries again what failed, without a client. `store` must keep something where `bytes` have room;
+   * `fits` says whether the limit leaves room for them. Never rejects.
+   */
+  async probe({ store, fits }: KeepTrials): Promise<void> {
+    await this.#disk.probe(store);
+    await this.#room.probe(async (bytes) => {
+      if (!await fits(bytes)) throw new Failure("unavailable", "Cannot keep NAR: no room for it");
+    });
+  }
+
   kept(fileSize: number): void {
     this.#disk.kept(fileSize);
     this.#room.kept(fileSize);
   }
+}
+
+export interface KeepTrials {
+  readonly store: (bytes: number) => Promise<void>;
+  readonly fits: (bytes: number) => Promise<boolean>;
 }
 
 /** One reason, and the smallest file that failed for it. */
@@ -58,6 +74,12 @@ class NotKeptLog<Message extends string> {
   failed(fileSize: number): void {
     this.#count.count();
     this.#smallestBytes = Math.min(this.#smallestBytes, fileSize);
+  }
+
+  async probe(attempt: (bytes: number) => Promise<void>): Promise<void> {
+    const bytes = this.#smallestBytes;
+    await this.log.probe(() => attempt(Number.isFinite(bytes) ? bytes : 0));
+    if (!this.log.isPresent && bytes === this.#smallestBytes) this.#smallestBytes = Infinity;
   }
 
   kept(fileSize: number): void {

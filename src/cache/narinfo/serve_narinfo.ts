@@ -61,6 +61,8 @@ export interface NarinfoServerDeps {
 export class NarinfoServer {
   readonly #deps: NarinfoServerDeps;
   readonly #outage;
+  /** The path of the last lookup that failed. */
+  #failedAt: StorePathHash | undefined;
 
   constructor(deps: NarinfoServerDeps) {
     this.#deps = deps;
@@ -81,6 +83,7 @@ export class NarinfoServer {
     } catch (error) {
       // For example, the database is locked: the upstreams are requested instead.
       const facts = { error: messageOf(error) };
+      this.#failedAt = storePathHash;
       this.#outage.failed("narinfo lookup failed, querying upstreams", facts);
     }
     // Another request has learned it during the read.
@@ -95,6 +98,13 @@ export class NarinfoServer {
       return { cacheResult: "HIT", text: nar ? asKept(text, nar) : text, isFirstOfPrefetch };
     }
     return await this.#fetch({ storePathHash, row, isLost: state === "lost", requestId }, isHead);
+  }
+
+  /** Looks a failed path up again, without a client. Never rejects. */
+  probe(): Promise<void> {
+    const { metadata } = this.#deps.rows;
+    const at = this.#failedAt;
+    return this.#outage.probe(async () => at && await metadata.findNarinfo(at));
   }
 
   async #fetch(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {

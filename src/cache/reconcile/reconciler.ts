@@ -13,6 +13,9 @@ const BACKGROUND_PAUSE_MS = 10_000;
 /** The longest comparison of a large shard. Behind a longer one the pass takes small shards. */
 const QUICK_MS = 20;
 
+/** The pause before a pass that failed begins again: what failed may work by then. */
+const RETRY_PAUSE_MS = 5_000;
+
 /** Below this many missing files, a pass does not suspect an unmounted disk. */
 const LOST_MIN = 100;
 
@@ -57,6 +60,8 @@ export class Reconciler implements AsyncDisposable {
   readonly #deps: ReconcilerDeps;
   readonly #outage;
   readonly #stop = new AbortController();
+  /** True while files or rows cannot be read: the first shard that can be ends that. */
+  #isUnreadable = false;
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(deps: ReconcilerDeps) {
@@ -67,11 +72,18 @@ export class Reconciler implements AsyncDisposable {
   /** One quick pass, then slow ones for as long as larder runs. */
   start(): void {
     const work = async () => {
-      for (let [sizes, pauseMs] = [false, 0]; !this.#stop.signal.aborted;) {
-        await this.#passLeased({ sizes, pauseMs });
-        if (!sizes) this.#deps.firstPassOver();
-        [sizes, pauseMs] = [true, BACKGROUND_PAUSE_MS];
-        await clock.pause(pauseMs, this.#stop.signal);
+      const { signal } = this.#stop;
+      for (let isFirst = true; !signal.aborted;) {
+        // After a failure at full speed, since a slow pass takes hours.
+        const isQuick = isFirst || this.#outage.isPresent;
+        await this.#passLeased({ sizes: !isFirst, pauseMs: isQuick ? 0 : BACKGROUND_PAUSE_MS });
+        if (this.#outage.isPresent) {
+          await clock.pause(RETRY_PAUSE_MS, signal);
+          continue;
+        }
+        if (isFirst) this.#deps.firstPassOver();
+        isFirst = false;
+        await clock.pause(BACKGROUND_PAUSE_MS, signal);
       }
     };
     this.#running = work();
@@ -82,6 +94,8 @@ export class Reconciler implements AsyncDisposable {
     const { leases = NO_OTHER_MEMBERS } = this.#deps;
     await using lease = await leases.repair();
     if (lease.kind === "ours") await this.pass(pass);
+    // The other member tells what it cannot read.
+    else this.#worked();
   }
 
   /** Compares every shard once, and repairs. Never throws: failures are logged. */
@@ -103,21 +117,31 @@ export class Reconciler implements AsyncDisposable {
         if (lost > LOST_MIN && lost > files) {
           // An unmounted disk is more likely than the loss of so many files.
           const facts = { missing: lost, found: files };
+          this.#isUnreadable = false;
           this.#outage.failed("most nars are missing, reconciliation stopped", facts);
           return { files, mended, complete: false };
         }
         const count = await repairer.repair(comparison, { signal });
+        if (this.#isUnreadable) this.#worked();
         if (count > 0) await changed();
         mended += count;
         if (pauseMs > 0) await clock.pause(pauseMs, signal);
       }
-      this.#outage.worked();
+      this.#worked();
       log.info("reconciled", { files, mended, sizes, duration_ms: nowMs() - startedAtMs });
       return { files, mended, complete: true };
     } catch (error) {
-      if (!signal.aborted) this.#outage.failed("not reconciled", { error: messageOf(error) });
+      if (!signal.aborted) {
+        this.#isUnreadable = true;
+        this.#outage.failed("not reconciled", { error: messageOf(error) });
+      }
       return { files, mended, complete: false };
     }
+  }
+
+  #worked(): void {
+    this.#isUnreadable = false;
+    this.#outage.worked();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

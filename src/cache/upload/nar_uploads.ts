@@ -11,6 +11,7 @@ import type { Series } from "../../telemetry/metrics.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import { formerFile } from "../forms/recompressed.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
+import type { KeepOutageLog } from "../download/keep_outage_log.ts";
 import { ownNames } from "./nar_names.ts";
 import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
 import { SpoolFile } from "./spool_file.ts";
@@ -31,6 +32,8 @@ export interface NarUploadsDeps {
   readonly verifier: Pick<NarVerifier, "start">;
   /** This member's folder in the spool. */
   readonly folder: string;
+  /** Has the files that could not be kept. */
+  readonly outages: Pick<KeepOutageLog, "failed">;
   readonly telemetry: {
     /** Counts the received bytes. */
     readonly received: Pick<Series, "add">;
@@ -126,11 +129,10 @@ export class NarUploads {
       return { kind: "stored" };
     } catch (error) {
       if (error instanceof UploadRefused) throw error;
-      log.error("upload failed", {
-        nar: narName,
-        error: messageOf(error),
-        request_id: requestId,
-      });
+      const facts = { nar: narName, error: messageOf(error), request_id: requestId };
+      // A disk that takes no files is one problem, be they downloads or uploads.
+      if (!isUnavailable(error)) this.#deps.outages.failed(body.length ?? 0, facts);
+      log.error("upload failed", facts);
       throw refusalOf(error, body, space);
     }
   }
@@ -173,9 +175,14 @@ function refusalOf(
     const line = `expected ${length ?? "more"} free bytes on the disk, which is full`;
     return new UploadRefused("no-room", line);
   }
-  const isUnavailable = error instanceof Failure && UNAVAILABLE_KINDS.includes(error.kind);
-  if (isUnavailable) return new UploadRefused("overloaded", "expected a storage that answers");
+  if (isUnavailable(error)) {
+    return new UploadRefused("overloaded", "expected a storage that answers");
+  }
   return new UploadRefused("no-room", "expected a storage that takes it");
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof Failure && UNAVAILABLE_KINDS.includes(error.kind);
 }
 
 /** Nix names a NAR in lzma like one without compression: its narinfo would come too late. */

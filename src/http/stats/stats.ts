@@ -258,6 +258,8 @@ export interface PinnedRootStats {
 
 /** A kind of warning or error of one subject. */
 export interface ProblemStats {
+  /** What failed: the outages of one part are one problem. */
+  readonly part: string;
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Readonly<Record<string, string | number | boolean>>;

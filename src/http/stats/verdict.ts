@@ -1,6 +1,6 @@
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { formatClock } from "../../base/format_times.ts";
-import { begunBy, UPSTREAM_DOWN, UPSTREAM_SILENT } from "../../telemetry/outages.ts";
+import { begunBy, DISK, UPSTREAM_DOWN, UPSTREAM_SILENT } from "../../telemetry/outages.ts";
 import { isPresent, type Problem } from "../../telemetry/recent_problems.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { FaultStats, SizeStats, UpstreamStats, VerdictStats } from "./stats.ts";
@@ -33,10 +33,19 @@ export interface Judged {
 /** All is well, or the faults and their remedies: the errors first. */
 export function verdictOf({ upstreams, size, problems, atMs }: Judged): VerdictStats {
   const ofUpstreams = upstreamFaults(upstreams, atMs);
+  const failing = new Set(
+    upstreams.filter((one) => upstreamStateOf(one, atMs) !== "up").map(({ url }) => url),
+  );
+  // What else there is to say of an upstream that fails is a part of that.
+  const present = problems.filter((problem) =>
+    isFault(problem, atMs) && !failing.has(String(problem.facts["upstream"]))
+  );
+  // A full disk has said so itself.
+  const isDiskKnown = present.some(({ part }) => part === DISK);
   const faults = [
     ...ofUpstreams,
-    ...spaceFaults(size),
-    ...problems.filter((problem) => isFault(problem, atMs)).map((one) => problemFault(one, atMs)),
+    ...spaceFaults(isDiskKnown ? { ...size, disk_free_bytes: null } : size),
+    ...present.map((one) => problemFault(one, atMs)),
   ].toSorted((a, b) => Number(b.level === "error") - Number(a.level === "error"));
   const fetches = ofUpstreams.every(({ level }) => level !== "error");
   const wrong = fetches ? "Needs a look" : "Only stored paths are served";

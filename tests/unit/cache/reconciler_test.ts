@@ -86,6 +86,28 @@ Deno.test("reconcile: a store that stays away is an error once, not with each pa
   assert.deepEqual(levels, ["error", "debug", "debug"]);
 });
 
+Deno.test("reconcile: a store that comes back ends the outage, without a whole pass", async () => {
+  let isAway = true;
+  const { promise: isOver, resolve } = Promise.withResolvers<void>();
+  const comparer: ShardComparer = {
+    compare(shard) {
+      if (isAway) return Promise.reject(new Error("EIO"));
+      // Nothing is compared beyond the second shard.
+      if (shard === "01") resolve();
+      return shard === "00"
+        ? Promise.resolve({ files: 0, lost: [], orphans: [] })
+        : new Promise(() => undefined);
+    },
+  };
+  await using scene = await Scene.open({ comparer });
+  await scene.reconciler.pass(SIZES);
+  isAway = false;
+  void scene.reconciler.pass(SIZES);
+  await isOver;
+  const over = scene.log.filter(({ msg }) => msg === "files and rows are compared again");
+  assert.equal(over.length, 1);
+});
+
 Deno.test("reconcile: few files are compared in large shards, until one takes long", async () => {
   let nowMs = 0;
   const compared: string[] = [];

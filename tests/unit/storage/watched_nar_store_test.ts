@@ -46,6 +46,27 @@ Deno.test("watched store: a client that leaves is no outage", async () => {
   assert.deepEqual(scene.logged(), []);
 });
 
+Deno.test("watched store: a probe ends an outage once the store takes and gives a file again", async () => {
+  const scene = new Scene();
+  let trials = 0;
+  const trial = async () => {
+    trials++;
+    await scene.store.open(at, STAYS);
+  };
+  await scene.store.probe(trial);
+  assert.equal(trials, 0, "a store that is well needs no trial");
+  scene.failsAfterMs = 5_000;
+  await assert.rejects(scene.store.open(at, STAYS));
+  await scene.store.probe(trial);
+  assert.deepEqual([trials, scene.logged().length], [1, 1]);
+  scene.failsAfterMs = undefined;
+  await scene.store.probe(trial);
+  assert.deepEqual(scene.logged(), [
+    "error nar store unavailable: nars pass through",
+    "info nar store available again",
+  ]);
+});
+
 /** A store that fails, or not, as a test says, with a clock that only the test moves. */
 class Scene {
   nowMs = 0;

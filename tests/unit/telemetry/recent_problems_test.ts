@@ -24,8 +24,8 @@ Deno.test("problems: warnings and errors are remembered, newest first, and still
   log.warn("odd", { ...UPSTREAM, request_id: "7" });
 
   assert.deepEqual(lines, ["fine", "odd", "bad", "odd"]);
-  const odd = { level: "warn", message: "odd", facts: UPSTREAM, count: 2 };
-  const bad = { level: "error", message: "bad", facts: {}, count: 1 };
+  const odd = { part: "odd", level: "warn", message: "odd", facts: UPSTREAM, count: 2 };
+  const bad = { part: "bad", level: "error", message: "bad", facts: {}, count: 1 };
   assert.deepEqual(problems.list(), [
     { ...odd, firstAtMs: 1_000, begunAtMs: 1_000, lastAtMs: 3_000, overAtMs: undefined },
     { ...bad, firstAtMs: 2_000, begunAtMs: 2_000, lastAtMs: 2_000, overAtMs: undefined },
@@ -62,7 +62,7 @@ Deno.test("problems: a kind has one row for each upstream, until it is over", ()
 
   log.info("upstream is up again", UPSTREAM);
   log.info("upstream answers again", UPSTREAM);
-  assert.deepEqual(shown()[1], ["upstream is down", "https://a.example", "check it", 2, 3]);
+  assert.deepEqual(shown()[1]?.slice(3), [2, 5], "over with the last of its outages");
 
   log.warn("upstream is down", UPSTREAM);
   assert.deepEqual(shown()[0], ["upstream is down", "https://a.example", undefined, 3, undefined]);
@@ -112,10 +112,10 @@ Deno.test("problems: the gravest message of an outage stays, with its own hint",
   assert.equal(problems.list()[0]?.message, "upstream failed", "the newest of the equally grave");
   log.warn("upstream is down", { ...UPSTREAM, hint: "check the network" });
   log.debug("upstream failed", { ...UPSTREAM, reason: "unreachable", hint: "wait" });
-  log.error("nars cannot be kept: they pass through", { hint: "make room" });
-  log.warn("nar not kept", { nar: "a.nar", hint: "unpin something" });
+  log.error("nar store unavailable: nars pass through", { hint: "check the network" });
+  log.error("nar not removed", { nar: "a.nar", hint: "give the right" });
   assert.deepEqual(problems.list().map(({ message, facts, count }) => [message, facts, count]), [
-    ["nars cannot be kept: they pass through", { hint: "make room" }, 2],
+    ["nar store unavailable: nars pass through", { hint: "check the network" }, 2],
     ["upstream is down", { ...UPSTREAM, hint: "check the network" }, 4],
   ]);
 });
@@ -147,6 +147,34 @@ Deno.test("problems: an outage is present until its end, an event for 15 minutes
   nowMs *= 100;
   assert.deepEqual(present(), ["database does not answer"]);
   log.info("database answers again");
+  assert.deepEqual(present(), []);
+});
+
+Deno.test("problems: the outages of one part are one, which ends with the last of them", () => {
+  const problems = new RecentProblems(() => 0);
+  const log = problems.watch(silentLogger());
+  const shown = () =>
+    problems.list().map(({ part, message, overAtMs }) => [part, message, overAtMs]);
+  log.warn("touches not written", { error: "database is locked" });
+  log.warn("heartbeat not written", { error: "database is locked" });
+  assert.deepEqual(shown(), [["database", "heartbeat not written", undefined]]);
+  log.info("heartbeats are written again");
+  assert.deepEqual(shown(), [["database", "touches not written", undefined]]);
+  log.info("touches are written again");
+  assert.deepEqual(shown(), [["database", "touches not written", 0]]);
+});
+
+Deno.test("problems: a full disk is one problem, whatever it keeps from working", () => {
+  const problems = new RecentProblems(() => 0);
+  const log = problems.watch(silentLogger());
+  log.warn("touches not written", { error: "database or disk is full" });
+  log.error("upload failed", { error: "No space left on device" });
+  log.error("nars cannot be kept: they pass through", { detail: "No space left on device" });
+  const present = () => problems.list().filter((one) => isPresent(one, 0)).map(({ part }) => part);
+  assert.deepEqual(present(), ["disk"]);
+  log.info("nars are kept again");
+  assert.deepEqual(present(), ["disk"], "touches are not written yet");
+  log.info("touches are written again");
   assert.deepEqual(present(), []);
 });
 

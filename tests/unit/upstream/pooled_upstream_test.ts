@@ -157,11 +157,11 @@ Deno.test("pool: an upstream of another store directory is used once it has ours
       "none",
     ],
   );
-  await time.advance(31_000);
+  await time.advance(6_000);
   assert.deepEqual([pooled.isDown("narinfo"), upstream.probedAtMs.length], [true, 2]);
   upstream.isForeign = false;
   upstream.answers = true;
-  await time.advance(31_000);
+  await time.advance(6_000);
   assert.deepEqual(
     [pooled.isDown("narinfo"), pooled.looksUp("narinfo"), pooled.waitOf("narinfo")],
     [

@@ -123,7 +123,9 @@ function poolOf(upstream: NarinfoSource): UpstreamPool {
     observe() {},
     observeNar() {},
     skipped() {},
-    waited() {},
+    waited: () => false,
+    askedAgain() {},
+    quick() {},
     noted() {},
     changed() {},
   };

@@ -16,7 +16,9 @@ Deno.test("spare upstreams: none, for NARs too, while a client's request queues"
     observe() {},
     observeNar() {},
     skipped() {},
-    waited() {},
+    waited: () => false,
+    askedAgain() {},
+    quick() {},
     noted() {},
     changed() {},
   };

@@ -7,7 +7,7 @@ const NOON = "2026-01-02T12:00:00.000Z";
 function problem(message: string, host: string, over_at: string | null = null): ProblemStats {
   const facts = { upstream: `https://${host}.example`, hint: `hint of ${message}` };
   const times = { first_at: NOON, begun_at: NOON, last_at: NOON, over_at };
-  return { level: "warn", message, facts, count: 2, ...times };
+  return { part: message, level: "warn", message, facts, count: 2, ...times };
 }
 
 /** The rows as text, each in a line. */

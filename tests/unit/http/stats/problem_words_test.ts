@@ -9,7 +9,7 @@ function problem(message: string, facts: ProblemStats["facts"] = {}): ProblemSta
     last_at: "2026-01-01",
     over_at: null,
   };
-  return { level: "warn", message, facts, count: 1, ...times };
+  return { part: message, level: "warn", message, facts, count: 1, ...times };
 }
 
 Deno.test("problem words: facts have units, names stand for files, hints for themselves", () => {

@@ -68,9 +68,10 @@ const HISTORIES: Readonly<Record<string, readonly [Answer, Answer, ...Step[]]>> 
     ...URLS.map((_, which) => ({ type: "become", which, answer: "absent" } as const)),
     { type: "wait", ms: 34_000 },
   ],
-  "an error, then silence": [
+  "an error, then a look without a client finds it": [
     ...["absent", "status"] as const,
     ...[{ type: "narinfo" }, { type: "wait", ms: 61_000 }] as const,
+    ...[{ type: "become", which: 1, answer: "absent" }, { type: "wait", ms: 8_000 }] as const,
   ],
   "a timeout, then a narinfo": [
     ...["absent", "absent"] as const,
@@ -145,7 +146,12 @@ class World implements Disposable {
         lastAnswers.noteNar(upstream, reading);
       },
       skipped() {},
-      waited() {},
+      waited: () => false,
+      askedAgain: (upstream, reading) => {
+        upstreamLog.reading(upstream, reading);
+        lastAnswers.note(upstream, reading);
+      },
+      quick() {},
       noted: upstreamLog.noted,
       changed: upstreamLog.changed,
     });

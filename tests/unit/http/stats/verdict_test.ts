@@ -51,12 +51,12 @@ function upstream(
 
 function problem(message: string, facts: Facts = {}, times: Partial<Problem> = {}): Problem {
   const at = { firstAtMs: 0, begunAtMs: NOON_MS, lastAtMs: NOON_MS, overAtMs: undefined };
-  return { level: "warn", message, facts, count: 1, ...at, ...times };
+  return { part: message, level: "warn", message, facts, count: 1, ...at, ...times };
 }
 
-/** The verdict half a minute after noon. */
+/** The verdict six seconds after noon. */
 function verdict(judged: Partial<Judged>) {
-  const atMs = NOON_MS + MINUTE_MS / 2;
+  const atMs = NOON_MS + MINUTE_MS / 10;
   return verdictOf({ upstreams: [upstream("found")], size: ROOMY, problems: [], atMs, ...judged });
 }
 
@@ -87,7 +87,8 @@ Deno.test("verdict: an event is a fault for 15 minutes, an upstream's warning is
   assert.deepEqual(faultsAt(1, problem("upstream lost nar", facts)), []);
   assert.deepEqual(faultsAt(1, problem("upstream is down", facts)), []);
   const refused = problem("nar verification failed", facts, { level: "error" });
-  assert.equal(faultsAt(1, refused).length, 1);
+  assert.equal(faultsAt(0.1, refused).length, 1);
+  assert.equal(faultsAt(0.15, refused).length, 0, "an upstream that still fails says so");
   const slow = problem("upstream too slow: queued requests time out", facts);
   assert.equal(faultsAt(99, slow).length, 1);
 });
@@ -185,8 +186,8 @@ Deno.test("verdict: an upstream that answers a probe is no fault, whatever came 
   assert.equal(verdict({ upstreams: [upstream("unreachable")] }).is_well, true);
 });
 
-Deno.test("verdict: an error that an upstream sent a minute ago is no fault, its key is", () => {
-  const atMs = NOON_MS + MINUTE_MS;
+Deno.test("verdict: an error that an upstream sent 8 s ago is no fault, its key is", () => {
+  const atMs = NOON_MS + 8_000;
   assert.equal(verdict({ upstreams: [upstream("status")], atMs: atMs - 1 }).is_well, false);
   assert.equal(verdict({ upstreams: [upstream("status")], atMs }).is_well, true);
   assert.equal(verdict({ upstreams: [upstream("untrusted")], atMs }).is_well, false);

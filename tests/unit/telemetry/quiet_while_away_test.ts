@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createLogger, type Logger } from "../../../src/telemetry/logger.ts";
 import { OutageLog } from "../../../src/telemetry/outage_log.ts";
 import { OUTAGES } from "../../../src/telemetry/outages.ts";
-import { quietWithoutDatabase } from "../../../src/telemetry/quiet_without_database.ts";
+import { quietWhileAway } from "../../../src/telemetry/quiet_while_away.ts";
 import { isPresent, RecentProblems } from "../../../src/telemetry/recent_problems.ts";
 
 class Scene {
@@ -18,7 +18,7 @@ class Scene {
     };
     const quiet = createLogger("info", { write });
     const log = this.problems.watch(quiet);
-    this.log = quietWithoutDatabase({ log, quiet, nowMs: () => this.nowMs });
+    this.log = quietWhileAway({ log, quiet, nowMs: () => this.nowMs });
   }
 
   get present(): readonly string[] {
@@ -58,8 +58,29 @@ Deno.test("quiet without database: a failure that outlasts its outage is logged"
   assert.deepEqual(scene.present, ["nar not kept"]);
   room.worked();
 
-  assert.deepEqual(scene.lines, [AWAY, BACK, "warn nar not kept", "info nars are kept again"]);
+  assert.deepEqual(scene.lines, [
+    AWAY,
+    BACK,
+    "warn nar not kept",
+    "info there is room for nars again",
+  ]);
   assert.deepEqual(scene.present, []);
+});
+
+Deno.test("quiet without storage: what the store refuses is one problem, the store's", () => {
+  const scene = new Scene();
+  const store = new OutageLog(scene.log, OUTAGES.narStore);
+  store.failed("nar store unavailable: nars pass through");
+  new OutageLog(scene.log, OUTAGES.reconciliation).failed("not reconciled");
+  const keeping = new OutageLog(scene.log, OUTAGES.keeping);
+  for (let nar = 0; nar < 2; nar++) keeping.failed("nars cannot be kept: they pass through");
+  scene.log.error("upload failed");
+  assert.deepEqual(scene.present, ["nar store unavailable: nars pass through"]);
+  store.worked();
+  keeping.worked();
+
+  assert.deepEqual(scene.present, []);
+  assert.equal(scene.lines.length, 2);
 });
 
 Deno.test("quiet without database: earlier problems, and those of other causes, are logged", () => {

@@ -1,0 +1,60 @@
+import { createHash } from "node:crypto";
+import { Failure } from "../../base/failure.ts";
+import { removeIfPresent } from "../../base/files.ts";
+import type { ChangeWriter } from "../../metadata/metadata_store.ts";
+import { sha256FromDigest } from "../../nix/hash.ts";
+import { narName } from "../../nix/nar_name.ts";
+import { newStoredName } from "../../nix/stored_name.ts";
+import { clock, files } from "../../runtime/current.ts";
+import type { NarReader, NarWriter } from "../../storage/nar_store.ts";
+
+/** What a NAR file needs on its way into the storage. */
+export interface TrialDeps {
+  readonly metadata: ChangeWriter;
+  readonly nars: NarReader & NarWriter;
+  /** This member's folder in the spool. */
+  readonly folder: string;
+}
+
+/** The longest wait for the storage to open a file. */
+const ANSWER_MAX_MS = 4_000;
+
+const TRIAL = new TextEncoder().encode("larder tries whether it can store a NAR file.\n");
+const TRIAL_NAME = narName(
+  sha256FromDigest(createHash("sha256").update(TRIAL).digest()),
+  "none",
+);
+
+/**
+ * Takes a small file the way of a NAR file: spool, storage, database. Then removes it. Throws where
+ * one of them fails, and where the disk of the spool has no room for `bytes`.
+ */
+export async function tryStoring(
+  { metadata, nars, folder }: TrialDeps,
+  bytes: number,
+): Promise<void> {
+  using deadline = clock.deadline(ANSWER_MAX_MS);
+  await checkRoom(folder, bytes);
+  const at = newStoredName(TRIAL_NAME);
+  const path = files.makeTempFileSync({ dir: folder, prefix: "trial.", suffix: ".part" });
+  try {
+    await files.writeTextFile(path, new TextDecoder().decode(TRIAL));
+    await nars.put(at, path);
+    await using stored = await nars.open(at, { signal: deadline.signal });
+    if (stored?.fileSize !== TRIAL.length) {
+      throw new Failure("unavailable", "Cannot read back what the storage took");
+    }
+  } finally {
+    removeIfPresent(path);
+    await nars.remove(at);
+  }
+  // A transaction that changes nothing: a locked database refuses it.
+  await metadata.apply([{ kind: "nar-gone", at }]);
+}
+
+async function checkRoom(folder: string, bytes: number): Promise<void> {
+  // Without the permission to ask, the trial itself must do.
+  const room = await files.room(folder).catch(() => undefined);
+  if (room === undefined || room.freeBytes >= bytes) return;
+  throw new Failure("unavailable", `Cannot store ${bytes} bytes: ${room.freeBytes} are free`);
+}
