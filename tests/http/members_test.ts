@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Failure } from "../../src/base/failure.ts";
 import { GatedNar } from "../support/gated_nar.ts";
+import { runLarder } from "../support/run_larder.ts";
 import { readStats } from "../support/stats_of.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
@@ -59,19 +60,49 @@ Deno.test("members: a larder that is alone on its machine shows none", async () 
 
 Deno.test("members: one that reports no more is gone, one that ends is draining", async () => {
   const members = reportedMembers({
-    late: { silentMs: 29_999 },
-    dead: { silentMs: 120_000, status: { is_draining: true } },
+    late: { silentMs: 9_000 },
+    dead: { silentMs: 15_000, status: { host: "larder-3" } },
+    left: { silentMs: 120_000, status: { is_draining: true } },
     ending: { status: { is_draining: true } },
   });
   await using cache = await TestCache.open({ upstreams: [], members });
   await cache.reportToMembers();
   const states = (await membersOf(cache)).map(({ id, state }) => `${id} ${state}`);
-  assert.deepEqual(states, ["test running", "ending draining", "late running", "dead gone"]);
+  assert.deepEqual(states, [
+    "test running",
+    "ending draining",
+    "late running",
+    "dead gone",
+    "left left",
+  ]);
   const page = (await pageOf(cache)).replace(/<[^>]+>/g, "|");
-  assert.match(page, /gone\|.*last report \|2 min ago\|/);
+  assert.match(page, /gone\|.*last report \|15 s ago\|/);
+  const { verdict } = await readStats(await cache.get("/stats"));
+  assert.equal(verdict.is_well, false);
+  assert.deepEqual(verdict.faults.map(({ text }) => text.replace(/\d+ s$/, "N s")), [
+    "Member larder-3 is gone: no report for N s",
+  ]);
+  await using server = cache.listen();
+  const { out } = await runLarder(["status", "--server", server.url]);
+  assert.match(out, /^Members {4}✓ larder-1 \(this one\) +running, up /m);
+  assert.match(out, /^ {11}✗ larder-3 +gone, last report \d+ s ago$/m);
+  assert.match(out, /^ {11}– larder-2 +left, last report /m);
   cache.stopping();
   await cache.reportToMembers();
   assert.equal((await membersOf(cache))[0]?.state, "draining");
+});
+
+Deno.test("members: a killed one that runs again is no fault any more", async () => {
+  const startedAt = (ageMs: number) => new Date(Date.now() - ageMs).toISOString();
+  const members = reportedMembers({
+    killed: { silentMs: 60_000, status: { started_at: startedAt(600_000) } },
+    again: { status: { started_at: startedAt(20_000) } },
+  });
+  await using cache = await TestCache.open({ upstreams: [], members });
+  await cache.reportToMembers();
+  const { verdict } = await readStats(await cache.get("/stats"));
+  assert.deepEqual(verdict.faults, []);
+  assert.deepEqual((await membersOf(cache)).map(({ id }) => id), ["test", "again"]);
 });
 
 Deno.test("members: their reports appear as text, whatever they look like", async () => {

@@ -1,5 +1,5 @@
 import { formatAgo } from "../../base/format_times.ts";
-import { counted } from "../../base/format_units.ts";
+import { counted, formatSpan } from "../../base/format_units.ts";
 import { formatLatency, formatPercent } from "../../http/page/format.ts";
 import {
   isInVerdict,
@@ -10,7 +10,12 @@ import {
   subjectWords,
 } from "../../http/stats/problem_kinds.ts";
 import { titleOf } from "../../http/stats/problem_words.ts";
-import type { ProblemStats, TransferStats, UpstreamStats } from "../../http/stats/stats.ts";
+import type {
+  MemberStats,
+  ProblemStats,
+  TransferStats,
+  UpstreamStats,
+} from "../../http/stats/stats.ts";
 import { transferWords } from "../../http/stats/transfer_words.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";
 import { upstreamStateOf } from "../../http/stats/shown_state.ts";
@@ -150,6 +155,29 @@ export function problemLines(stats: ServerJson, { nowMs, max }: ListParts): read
     return [problemKindLine(kind, nowMs), ...isNew ? [`  ${remedy}`] : []];
   });
   return kinds.length > max ? [...lines, `and ${kinds.length - max} more`] : lines;
+}
+
+const MEMBER_MARKS: Readonly<Record<MemberStats["state"], string>> = {
+  ...{ running: "✓", draining: "–", gone: "✗", left: "–" },
+};
+
+/** A line for each member: its state and its last report. Nothing for a larder that is alone. */
+export function memberLines(stats: ServerJson, { nowMs, max }: ListParts): readonly string[] {
+  return shortened(stats.at("members").list.map((one) => memberLine(one, nowMs)), max);
+}
+
+function memberLine(one: ServerJson, nowMs: number): string {
+  const state = one.at("state").text ?? "";
+  const mark = Object.entries(MEMBER_MARKS).find(([name]) => name === state)?.[1] ?? "?";
+  const isSilent = state === "gone" || state === "left";
+  const startedMs = one.at("started_at").timeMs;
+  const up = startedMs === undefined ? "" : `, up ${formatSpan((nowMs - startedMs) / 1_000)}`;
+  const reported = `, last report ${ago([one.at("reported_at").text ?? ""], nowMs)}`;
+  const host = one.at("host").text || one.at("id").text || "";
+  const name = one.at("is_self").isTrue ? `${host} (this one)` : host;
+  const problems = one.at("problems").number ?? 0;
+  const more = problems === 0 || isSilent ? "" : `, ${counted(problems, "problem")}`;
+  return `${mark} ${name.padEnd(NAME_COLUMNS)}  ${state}${isSilent ? reported : up}${more}`;
 }
 
 function problemOf(one: ServerJson) {

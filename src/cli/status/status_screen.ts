@@ -5,7 +5,7 @@ import { formatPercent } from "../../http/page/format.ts";
 import { clock } from "../../runtime/current.ts";
 import { limitOrigin, type LimitSource } from "../../space/size_limit.ts";
 import type { ServerJson } from "../client/server_json.ts";
-import { problemLines, transferLines, upstreamLines } from "./status_lists.ts";
+import { memberLines, problemLines, transferLines, upstreamLines } from "./status_lists.ts";
 import { shownVerdict } from "./shown_verdict.ts";
 
 /** Size of the terminal. */
@@ -45,6 +45,7 @@ export function statusScreen({ server, stats }: StatusFacts, size: ScreenSize): 
     ...block("Saved", [savedLine(stats)]),
     ...block("Space", [spaceLine(stats)]),
     ...block("Upstreams", upstreamLines(stats, { nowMs, max: listMax })),
+    ...block("Members", memberLines(stats, { nowMs, max: listMax })),
     ...block("Downloads", transferLines(stats.at("downloads"), listMax)),
     ...block("Uploads", transferLines(stats.at("uploads"), listMax)),
     ...block("Pins", pinLines(stats)),

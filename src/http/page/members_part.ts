@@ -9,6 +9,7 @@ const TONES: Readonly<Record<MemberStats["state"], Tone>> = {
   running: "good",
   draining: "fair",
   gone: "bad",
+  left: "idle",
 };
 
 /** The page counts further downloads of a member, and does not show them. */
@@ -24,7 +25,7 @@ export function membersPart({ members, at }: Stats): Part {
 function member(one: MemberStats, at: string): Html {
   const { id, host, is_self, state, version, url, downloads, reported_at } = one;
   const hidden = downloads.count - Math.min(downloads.under_way.length, DOWNLOADS_SHOWN);
-  const isGone = state === "gone";
+  const isGone = state === "gone" || state === "left";
   return markup`<li><span class="mark">${toneIcon(TONES[state])}${state}</span> <b>${
     host || id
   }</b>${is_self && " (this one)"}<span class="detail">larder ${version || "of another version"}${

@@ -102,6 +102,7 @@ export async function gatherStats(
   const size = sizeStats(sources);
   const lifetime = lifetimeStats(history, startedAtMs);
   const problems = judgedProblems(reports.problems.list(), upstreams, atMs);
+  const members = reports.members.list();
   return {
     stats_version: STATS_VERSION,
     version,
@@ -110,7 +111,7 @@ export async function gatherStats(
     uptime_seconds: Math.max(0, Math.round((atMs - startedAtMs) / 1_000)),
     public_key: publicKey ?? null,
     client: client ?? null,
-    verdict: verdictOf({ upstreams, size, problems, atMs }),
+    verdict: verdictOf({ upstreams, size, problems, members, atMs }),
     requests: { narinfo: requestStats(metrics, "narinfo"), nar: requestStats(metrics, "nar") },
     traffic: trafficStats(metrics),
     lifetime,
@@ -128,7 +129,7 @@ export async function gatherStats(
     sends,
     pins,
     problems: problems.map(problemStats),
-    members: reports.members.list(),
+    members,
   };
 }
 

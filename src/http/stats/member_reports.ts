@@ -1,12 +1,13 @@
 import { messageOf } from "../../base/failure.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { MemberBoard, MemberReport } from "../../metadata/member_board.ts";
+import { BEAT_EVERY_MS } from "../../space/recover.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { formatStatus, type MemberStatus, parseStatus } from "./member_status.ts";
 import type { MemberStats } from "./stats.ts";
 
-/** A member that has not reported for so long is gone: it beats every five seconds. */
-const GONE_AFTER_MS = 30_000;
+/** A member that has missed three reports is gone. */
+const GONE_AFTER_MS = 3 * BEAT_EVERY_MS;
 
 export interface MemberReportsDeps {
   readonly board: MemberBoard;
@@ -42,7 +43,12 @@ export class MemberReports implements AsyncDisposable {
   list(): readonly MemberStats[] {
     const { isShared, self } = this.#deps;
     if (!isShared && this.#known.length < 2) return [];
-    return this.#known.map((report) => statsOf(report, self, this.#knownAtMs));
+    // Silence goes on after the last exchange. Without another one in time nobody knows.
+    const sinceMs = Math.max(0, Math.min(this.#deps.nowMs() - this.#knownAtMs, BEAT_EVERY_MS));
+    const all = this.#known.map((report) =>
+      statsOf(report, { self, sinceMs, atMs: this.#knownAtMs })
+    );
+    return all.filter((one) => !all.some((other) => isSuccessor(other, one)));
   }
 
   /** Withdraws the report: this member ends as planned. */
@@ -69,9 +75,21 @@ export class MemberReports implements AsyncDisposable {
   }
 }
 
-function statsOf({ id, status, silentMs }: MemberReport, self: MemberId, atMs: number) {
+interface ReportLook {
+  readonly self: MemberId;
+  /** Time of the exchange that brought the report, and how long ago that was. */
+  readonly atMs: number;
+  readonly sinceMs: number;
+}
+
+function statsOf({ id, status, silentMs }: MemberReport, { self, atMs, sinceMs }: ReportLook) {
   const parsed = parseStatus(status);
-  const state = silentMs >= GONE_AFTER_MS ? "gone" : parsed?.is_draining ? "draining" : "running";
+  const isSilent = id !== self && silentMs + sinceMs >= GONE_AFTER_MS;
+  // One that was draining has ended as planned, at the latest by its service manager.
+  const [silent, alive] = parsed?.is_draining
+    ? ["left", "draining"] as const
+    : ["gone", "running"] as const;
+  const state = isSilent ? silent : alive;
   const { is_draining: _, ...shown } = parsed ?? UNKNOWN;
   return {
     id,
@@ -80,6 +98,13 @@ function statsOf({ id, status, silentMs }: MemberReport, self: MemberId, atMs: n
     reported_at: new Date(atMs - silentMs).toISOString(),
     ...shown,
   } as const;
+}
+
+/** True where the one that is gone runs again: the same host and URL, started since. */
+function isSuccessor(one: MemberStats, gone: MemberStats): boolean {
+  const isGone = gone.state === "gone" || gone.state === "left";
+  return isGone && one.state === "running" && one.host !== "" && one.host === gone.host &&
+    one.url === gone.url && (one.started_at ?? "") >= gone.reported_at;
 }
 
 /** Placeholder for a report that this version cannot read. */

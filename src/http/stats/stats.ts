@@ -66,7 +66,8 @@ export interface FaultStats {
 export interface MemberStats extends Omit<MemberStatus, "is_draining"> {
   readonly id: MemberId;
   readonly is_self: boolean;
-  readonly state: "running" | "draining" | "gone";
+  /** "left": it was draining, and reports no more. */
+  readonly state: "running" | "draining" | "gone" | "left";
   readonly reported_at: string;
 }
 

@@ -1,9 +1,9 @@
-import { counted, formatBytes } from "../../base/format_units.ts";
+import { counted, formatBytes, formatSpan } from "../../base/format_units.ts";
 import { formatClock } from "../../base/format_times.ts";
 import { begunBy, DISK, UPSTREAM_DOWN, UPSTREAM_SILENT } from "../../telemetry/outages.ts";
 import { isPresent, type Problem } from "../../telemetry/recent_problems.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
-import type { FaultStats, SizeStats, UpstreamStats, VerdictStats } from "./stats.ts";
+import type { FaultStats, MemberStats, SizeStats, UpstreamStats, VerdictStats } from "./stats.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";
 import { type LimitSource, moreRoomHint } from "../../space/size_limit.ts";
 import { upstreamStateOf } from "./shown_state.ts";
@@ -27,11 +27,13 @@ export interface Judged {
   readonly upstreams: readonly UpstreamStats[];
   readonly size: SizeStats;
   readonly problems: readonly Problem[];
+  /** Default: this larder is alone. */
+  readonly members?: readonly MemberStats[];
   readonly atMs: number;
 }
 
 /** All is well, or the faults and their remedies: the errors first. */
-export function verdictOf({ upstreams, size, problems, atMs }: Judged): VerdictStats {
+export function verdictOf({ upstreams, size, problems, members = [], atMs }: Judged): VerdictStats {
   const ofUpstreams = upstreamFaults(upstreams, atMs);
   const failing = new Set(
     upstreams.filter((one) => upstreamStateOf(one, atMs) !== "up").map(({ url }) => url),
@@ -45,6 +47,7 @@ export function verdictOf({ upstreams, size, problems, atMs }: Judged): VerdictS
   const faults = [
     ...ofUpstreams,
     ...spaceFaults(isDiskKnown ? { ...size, disk_free_bytes: null } : size),
+    ...members.filter(({ state }) => state === "gone").map((one) => memberFault(one, atMs)),
     ...present.map((one) => problemFault(one, atMs)),
   ].toSorted((a, b) => Number(b.level === "error") - Number(a.level === "error"));
   const fetches = ofUpstreams.every(({ level }) => level !== "error");
@@ -162,6 +165,17 @@ function problemFault(problem: Problem, atMs: number): FaultStats {
     level: problem.level,
     text: `${titleOf(problem)}${about}, ${timesOf(problem, atMs)}`,
     hint: whatToDo(problem) ?? null,
+  };
+}
+
+/** A member that was killed, or cut off from the database. */
+function memberFault({ id, host, reported_at }: MemberStats, atMs: number): FaultStats {
+  const silence = formatSpan((atMs - Date.parse(reported_at)) / 1_000);
+  return {
+    level: "warn",
+    text: `Member ${host || id} is gone: no report for ${silence}`,
+    hint: "look at its machine and its log, and start it again; one that is stopped by SIGTERM " +
+      "takes its leave",
   };
 }
 
