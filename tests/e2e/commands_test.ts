@@ -49,9 +49,10 @@ for (const address of ["127.0.0.1:0", "unix"]) {
 
     // The last of them may still be verified.
     await eventually("all is kept", async () => (await pinned())[0].missing === 0);
-    const { pinned_at: _, bytes, ...pin } = (await pinned())[0];
+    const { pinned_at: _, bytes, own_bytes, ...pin } = (await pinned())[0];
     assert.deepEqual(pin, { root: app.storePathHash, name: "app-1.0", stored: 6, missing: 0 });
     assert.ok(bytes > 200_000);
+    assert.equal(own_bytes, bytes, "no other pin holds any of it");
 
     await upstream.stop();
     assert.equal((await run("warm", app.baseName)).code, 0, "all of it is here");
