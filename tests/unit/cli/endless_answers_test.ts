@@ -6,6 +6,7 @@ import { followedEvents } from "../../../src/cli/gc.ts";
 import { ServerClient } from "../../../src/cli/client/server_client.ts";
 import { ownSubstituters } from "../../../src/cli/doctor/own_substituters.ts";
 import { lookAtServer } from "../../../src/cli/doctor/server_check.ts";
+import { endlessBody } from "../../support/endless_body.ts";
 import { runLarder } from "../../support/run_larder.ts";
 import { makeStoreObject } from "../../support/store_object.ts";
 
@@ -20,12 +21,9 @@ const SENT_MAX = 64 << 20;
 function endlessServer(bytes: Uint8Array<ArrayBuffer>, narinfo?: string) {
   let sentBytes = 0;
   const body = () =>
-    new ReadableStream<Uint8Array<ArrayBuffer>>({
-      async pull(controller) {
-        await new Promise((resolve) => setTimeout(resolve, 0));
-        sentBytes += bytes.length;
-        controller.enqueue(bytes);
-      },
+    endlessBody(() => {
+      sentBytes += bytes.length;
+      return bytes;
     });
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, ({ url }) => {
     const { pathname } = new URL(url);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { openS3 } from "../../../src/storage/s3/s3_access.ts";
 import { S3Marks } from "../../../src/storage/s3/s3_marks.ts";
 import { S3NarStore } from "../../../src/storage/s3/s3_nar_store.ts";
+import { endlessBody } from "../../support/endless_body.ts";
 
 const PIECE = new Uint8Array(64 * 1024).fill(97);
 
@@ -29,13 +30,10 @@ function hostileS3(answer: (request: Request) => Response) {
 }
 
 function endless(start: string, sent: (bytes: number) => void): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    start: (controller) => controller.enqueue(new TextEncoder().encode(start)),
-    async pull(controller) {
-      await new Promise((resolve) => setTimeout(resolve, 0));
-      sent(PIECE.length);
-      controller.enqueue(PIECE);
-    },
+  return endlessBody((at) => {
+    if (at === 0) return new TextEncoder().encode(start);
+    sent(PIECE.length);
+    return PIECE;
   });
 }
 
