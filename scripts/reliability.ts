@@ -1,6 +1,7 @@
-// Runs the tests behind the table of faults, and writes that table.
+// Runs the tests behind the table of faults, and writes that table. `--check FILE` only compares the
+// table with the records of a run.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
-import { readRecords, withReliability } from "./reliability_table.ts";
+import { readRecords, unlikeTable, withReliability } from "./reliability_table.ts";
 
 const RECORDING = [
   "tests/e2e/full_disk_test.ts",
@@ -15,6 +16,12 @@ const RECORDING = [
 ];
 
 const page = new URL("../docs/reliability.md", import.meta.url);
+const [option, given] = Deno.args;
+if (option === "--check" && given !== undefined) {
+  const unlike = unlikeTable(Deno.readTextFileSync(page), readRecords(given));
+  console.log(unlike.join("\n"));
+  Deno.exit(unlike.length === 0 ? 0 : 1);
+}
 const records = Deno.makeTempFileSync();
 const { code } = await new Deno.Command(Deno.execPath(), {
   args: ["run", "--quiet", "--allow-all", "scripts/test.ts", ...RECORDING],

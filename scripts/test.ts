@@ -1,11 +1,20 @@
 // Runs the tests, and prints the skipped ones with their reasons and one line of counts. Arguments
 // go to `deno test`: folders, `--filter TEXT`, and so on. If both folders of faults are among them,
 // or without arguments, the results must match the table of faults in docs/reliability.md. Files
-// that mostly wait run in a process of their own, beside the others.
+// that mostly wait run in a process of their own, beside the others. `--skipped-in LOG`, in front of
+// files or folders, runs those of their tests that the run with this log skipped.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, unlikeTable } from "./reliability_table.ts";
-import { joined, partsOf, type TestCounts, testFilesAt, type TestRun } from "./test_runs.ts";
+import {
+  joined,
+  partsOf,
+  skippedIn,
+  type TestCounts,
+  testFilesAt,
+  type TestRun,
+  wordsFor,
+} from "./test_runs.ts";
 
 const socketFolder = Deno.makeTempDirSync({ prefix: "larder-test-" });
 
@@ -34,12 +43,14 @@ const JOBS = Number(Deno.env.get("TEST_JOBS") ?? 2);
 const SUMMARY_REGEXP = /(\d+) passed.*\| (\d+) failed(?:.*?(\d+) ignored)?/;
 const COLOUR_REGEXP = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, "g");
 
+const log = Deno.args[0] === "--skipped-in" ? Deno.args[1] : undefined;
 const isFiltered = Deno.args.some((word) => word.startsWith("-"));
 /** Folders whose tests together record every row of the table. */
 const FAULT_FOLDERS = ["tests/e2e", "tests/reliability"];
 const hasAllFaults = Deno.args.length === 0 ||
   FAULT_FOLDERS.every((folder) => Deno.args.includes(folder));
-const records = hasAllFaults && !isFiltered ? Deno.makeTempFileSync() : undefined;
+const givenRecords = Deno.env.get(RECORDS_VARIABLE);
+const records = hasAllFaults && !isFiltered ? givenRecords ?? Deno.makeTempFileSync() : undefined;
 const folders = Deno.args.some((word) => !word.startsWith("-")) ? [] : ["tests"];
 const skipped: string[] = [];
 let processes = 0;
@@ -49,7 +60,7 @@ Deno.removeSync(socketFolder, { recursive: true });
 let code = status;
 if (records !== undefined) {
   if (code === 0 && !isInTable(records)) code = 1;
-  Deno.removeSync(records);
+  if (givenRecords === undefined) Deno.removeSync(records);
 }
 
 if (skipped.length > 0) console.log(`Skipped:\n${skipped.map((name) => `  ${name}`).join("\n")}`);
@@ -62,8 +73,13 @@ Deno.exit(code);
 /** Runs all tests. */
 async function runAll(): Promise<TestRun> {
   const note = (name: string) => skipped.push(name);
-  const words = [...Deno.args, ...folders];
-  const parts = isFiltered ? [words] : partsOf(testFilesAt(words));
+  const words = log === undefined
+    ? [...Deno.args, ...folders]
+    : wordsFor(skippedIn(Deno.readTextFileSync(log)), testFilesAt(Deno.args.slice(2)));
+  const options = words.filter((word) => word.startsWith("-"));
+  const parts = isFiltered && log === undefined
+    ? [words]
+    : partsOf(testFilesAt(words.slice(options.length))).map((files) => [...options, ...files]);
   if (JOBS === 1 || parts.length === 1) return await runTests(words, note);
   const waiting = parts.values();
   const runs: TestRun[] = [];

@@ -47,6 +47,35 @@ export function partsOf(files: readonly string[]): readonly (readonly string[])[
   return [first, ...parts].filter(({ length }) => length > 0);
 }
 
+/** A test of a run, by its file and its name without the reason why it was skipped. */
+export interface SkippedTest {
+  readonly file: string;
+  readonly name: string;
+}
+
+const FILE_REGEXP = /^running \d+ tests? from (?:\.\/)?(.*)$/;
+const SKIPPED_REGEXP = /^(.*) \(skipped: .*\.\.\. ignored/;
+
+/** The tests that the run with this log skipped. */
+export function skippedIn(log: string): readonly SkippedTest[] {
+  let file = "";
+  return log.split("\n").flatMap((line) => {
+    file = FILE_REGEXP.exec(line)?.[1] ?? file;
+    const name = SKIPPED_REGEXP.exec(line)?.[1];
+    return name === undefined ? [] : [{ file, name }];
+  });
+}
+
+/** Arguments of `deno test` for those of these tests that are in these files. */
+export function wordsFor(all: readonly SkippedTest[], among: readonly string[]): readonly string[] {
+  const tests = all.filter(({ file }) => among.includes(file));
+  if (tests.length === 0) throw new Error("The run with this log skipped no test of these files");
+  const names = tests.map(({ name }) => name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
+  const files = new Set(tests.map(({ file }) => file));
+  // Here one may be skipped, too.
+  return [`--filter=/^(?:${names.join("|")})(?: \\(skipped: .*)?$/`, ...files];
+}
+
 /** One result of several runs. A run without counts leaves the whole without. */
 export function joined(runs: readonly TestRun[]): TestRun {
   return runs.reduce((one, other) => ({

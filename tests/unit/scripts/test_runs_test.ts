@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { joined, partsOf, testFilesAt } from "../../../scripts/test_runs.ts";
+import { joined, partsOf, skippedIn, testFilesAt, wordsFor } from "../../../scripts/test_runs.ts";
 
 const WAITING = "tests/e2e/paused_holder_test.ts";
 const ALL = [WAITING, "tests/e2e/doc_commands_test.ts", "tests/e2e/locks_test.ts"];
@@ -27,4 +27,23 @@ Deno.test("test runs: two at once are one with the failures and the counts of bo
   assert.equal(both.code, 1);
   assert.deepEqual(both.counts, { passed: 3, failed: 2, ignored: 1 });
   assert.equal(joined([good, { ...bad, counts: undefined }]).counts, undefined);
+});
+
+Deno.test("test runs: those that a log names as skipped run, and no others", () => {
+  const log = [
+    "running 2 tests from ./tests/unit/a_test.ts",
+    "it (a) runs: 1/2 + 1/2 (skipped: curl is not installed (Debian: apt install curl)) ... ignored (0ms)",
+    "it runs ... ok (1ms)",
+    "running 1 test from ./tests/unit/b_test.ts",
+    "another ... ok (1ms)",
+  ].join("\n");
+  const tests = skippedIn(log);
+  assert.deepEqual(tests, [{ file: "tests/unit/a_test.ts", name: "it (a) runs: 1/2 + 1/2" }]);
+
+  const [filter = "", ...files] = wordsFor(tests, ["tests/unit/a_test.ts"]);
+  assert.deepEqual(files, ["tests/unit/a_test.ts"]);
+  const names = new RegExp(filter.slice("--filter=/".length, -1));
+  assert.ok(names.test("it (a) runs: 1/2 + 1/2"));
+  assert.ok(names.test("it (a) runs: 1/2 + 1/2 (skipped: why)"));
+  assert.ok(!names.test("it runs") && !names.test("and it (a) runs: 1/2 + 1/2"));
 });
