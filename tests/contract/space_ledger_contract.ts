@@ -118,26 +118,26 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     assert.equal(await other.reserve("other", needs(LIMIT)), LIMIT);
   },
 
-  "a member that dies between reserve() and the row gives its bytes back within a minute": (
-    async (scene) => {
-      const { one, other } = await joined(scene);
-      const elapse = (ms: number) => scene.elapse(ms);
-      const living = { id: "other", metadata: other, limitBytes: LIMIT, elapse };
-      await using chores = await PlayedChores.start(living);
-      // The worst moment: a search for dead members comes just before its silence is long enough.
-      await chores.advance(1);
-      await one.beat("one", { reservedBytes: 0, limitBytes: LIMIT });
-      await one.reserve("one", needs(LIMIT));
-      await one.apply([put(a, []), { kind: "nar-publishing", at: file.at, owner: "one" }]);
+  "a member that dies between reserve() and the row gives its bytes back within a minute": async (
+    scene,
+  ) => {
+    const { one, other } = await joined(scene);
+    const elapse = (ms: number) => scene.elapse(ms);
+    const living = { id: "other", metadata: other, limitBytes: LIMIT, elapse };
+    await using chores = await PlayedChores.start(living);
+    // The worst moment: a search for dead members comes just before its silence is long enough.
+    await chores.advance(1);
+    await one.beat("one", { reservedBytes: 0, limitBytes: LIMIT });
+    await one.reserve("one", needs(LIMIT));
+    await one.apply([put(a, []), { kind: "nar-publishing", at: file.at, owner: "one" }]);
 
-      await chores.advance(29_000);
-      assert.equal(await other.reserve("other", needs(1)), undefined, "it may only be slow");
-      await chores.advance(MINUTE_MS - 29_000 - 1);
-      assert.deepEqual((await other.members("other")).map(({ id }) => id), ["other"]);
-      assert.deepEqual(await other.pendingFiles(), []);
-      assert.equal(await other.reserve("other", needs(LIMIT)), LIMIT);
-    }
-  ),
+    await chores.advance(29_000);
+    assert.equal(await other.reserve("other", needs(1)), undefined, "it may only be slow");
+    await chores.advance(MINUTE_MS - 29_000 - 1);
+    assert.deepEqual((await other.members("other")).map(({ id }) => id), ["other"]);
+    assert.deepEqual(await other.pendingFiles(), []);
+    assert.equal(await other.reserve("other", needs(LIMIT)), LIMIT);
+  },
 
   "a removed member that wakes up has its bytes again where they fit, else none": async (scene) => {
     const { one, other } = await joined(scene);
