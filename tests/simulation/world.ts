@@ -28,6 +28,8 @@ export interface WorldOptions {
   readonly limitBytes: number;
   readonly diskBytes: number;
   readonly prefetches: boolean;
+  /** All clients want the same path at the same moments. Default: each as it likes. */
+  readonly inCrowds?: boolean;
   /** How long faults and clients go on, in virtual milliseconds. */
   readonly busyMs: number;
   /** The mean time between two faults; `Infinity`: none. */
@@ -74,6 +76,9 @@ const FIRST_BYTE_MAX_MS = 60_000;
 
 /** Everything must be served so long after the last fault. */
 const MENDED_WITHIN_MS = 60_000;
+
+/** A crowd comes so often. */
+const CROWD_EVERY_MS = 10_000;
 
 /** A world's end: nothing of its work may remain. */
 const QUIET_MS = 3_600_000;
@@ -243,9 +248,11 @@ class World {
   /** A client that pulls closures until the end of the busy time. */
   async #live(client: WorldClient, name: string, untilMs: number): Promise<void> {
     const { dice, objects } = this.#parts;
-    while (clock.nowMs() < untilMs) {
-      await clock.pause(dice.between(0, 60_000));
-      const root = dice.pick(objects);
+    for (let round = 0; clock.nowMs() < untilMs; round++) {
+      const { inCrowds = false } = this.#options;
+      await clock.pause(inCrowds ? CROWD_EVERY_MS : dice.between(0, 60_000));
+      const root = inCrowds ? objects[round % objects.length] : dice.pick(objects);
+      if (root === undefined) throw new Error("Cannot pull one of no objects");
       const member = dice.pick(this.#names);
       const leaves = new AbortController();
       const leaving = dice.happens(0.1)

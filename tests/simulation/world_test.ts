@@ -16,6 +16,13 @@ const HARMED: WorldOptions = {
   memberFaults: MEMBER_FAULTS,
 };
 
+/** Without locks, each member would ask. */
+const CROWD: WorldOptions = {
+  ...HARMED,
+  ...{ members: 3, upstreams: 1, clients: 6, inCrowds: true, objectBytesMax: 200_000 },
+  ...{ busyMs: 80_000, faultEveryMs: Infinity, prefetches: false },
+};
+
 const PUSHED: WorldOptions = { ...HARMED, pushers: 1 };
 
 Deno.test("simulation: a calm world keeps each promise, and asks for each path once", async () => {
@@ -25,6 +32,13 @@ Deno.test("simulation: a calm world keeps each promise, and asks for each path o
   assert.deepEqual(repeated, []);
   assert.ok(pulls.whole > 0);
   assert.deepEqual({ ...pulls, whole: 0, left: 0 }, { whole: 0, absent: 0, broken: 0, left: 0 });
+});
+
+Deno.test("simulation: a crowd at three members costs an upstream one request a path", async () => {
+  const { violations, pulls, repeated } = await runWorld(CROWD);
+  assert.deepEqual(violations, []);
+  assert.ok(pulls.whole > 30);
+  assert.deepEqual(repeated, []);
 });
 
 Deno.test("simulation: a calm world keeps what is uploaded, in parts and by two at once", async () => {
