@@ -26,7 +26,7 @@ Deno.test("not kept: beside full pins clients get the right bytes; one line says
   assert.equal((await cache.request("DELETE", pin)).status, 200);
   await pull(cache, upstream, [other]);
   assert.deepEqual(
-    cache.logged("info").filter(({ msg }) => msg === "nars are kept again").length,
+    cache.logged("info").filter(({ msg }) => msg === "there is room for nars again").length,
     1,
   );
 
