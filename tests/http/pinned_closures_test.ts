@@ -28,7 +28,8 @@ Deno.test("pinned closures: later paths count as stored, absent ones as missing"
   const answer = await cache.get("/pins/closures");
   assert.equal(answer.headers.get("content-type"), "application/json");
   const [closure] = await answer.json();
-  const { pinned_at, pinnedAt, bytes, ...rest } = closure;
+  const { pinned_at, pinnedAt, bytes, own_bytes, ownBytes, ...rest } = closure;
+  assert.equal(ownBytes, own_bytes, "the name of version 1");
   assert.deepEqual(rest, { root: root.storePathHash, name: "link-2", stored: 2, missing: 1 });
   assert.equal(pinned_at, pinnedAt);
   assert.match(pinned_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
