@@ -107,6 +107,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     negative,
     record,
     log,
+    hasLimit: () => budget.limitBytes < Infinity,
   });
   const names: NameFinder = {
     async findNamed(text, countMax, signal) {
@@ -119,7 +120,10 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     routes: [
       statsRoute(stats),
       explainRoute({ searches }),
-      pageRoute({ page, stats, searches, publicKeys, usesTls }),
+      pageRoute({
+        ...{ page, stats, searches, publicKeys, usesTls },
+        hasMetrics: parts.telemetry.hasMetricsRoute,
+      }),
       SIGN_IN_ROUTE,
     ],
     pinsChanged: () => pins.changed(),

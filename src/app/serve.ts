@@ -122,7 +122,10 @@ export async function serve(settings: Settings): Promise<number> {
       owner: member,
     });
     using _usage = reportUsage(settings, log);
-    log.info("server shutdown", { signal: await stopped });
+    log.info("server shutdown", {
+      signal: await stopped,
+      hint: "requests and downloads end first, within 20 s; a second signal ends all at once",
+    });
     await drain({ app, listener, service, log, delayMs: settings["server.drain-delay"] });
   }
   await telemetry.stop();

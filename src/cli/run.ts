@@ -19,7 +19,7 @@ export async function run(args: readonly string[], real = denoProcess()): Promis
     process.writeError(generalHelp(COMMANDS));
     return EXIT.usage;
   }
-  if (given === "--version" || given === "-V") {
+  if (given === "--version" || given === "-V" || given === "-v") {
     process.writeOut(`larder ${denoJson.version}\n`);
     return EXIT.ok;
   }
@@ -67,13 +67,31 @@ async function findCommand(given: string): Promise<Command | undefined> {
 async function help(given: string | undefined, process: CommandProcess): Promise<number> {
   const { COMMANDS, commandHelp, generalHelp } = await others();
   if (given === undefined || isHelp(given)) {
-    process.writeOut(generalHelp(COMMANDS));
+    process.writeOut(wrapped(generalHelp(COMMANDS), process.screenSize().columns));
     return EXIT.ok;
   }
   const command = await findCommand(given);
   if (command === undefined) return await unknownCommand(given, process);
-  process.writeOut(commandHelp(command));
+  process.writeOut(wrapped(commandHelp(command), process.screenSize().columns));
   return EXIT.ok;
+}
+
+/** The text for a narrower terminal: a long line goes on below, with its indent. */
+export function wrapped(text: string, columns = Infinity): string {
+  return text.split("\n").map((line) => {
+    if (line.length <= columns) return line;
+    const [indent = ""] = /^ */.exec(line) ?? [];
+    const lines: string[] = [];
+    let rest = line;
+    while (rest.length > columns) {
+      const space = rest.lastIndexOf(" ", columns);
+      const end = space > indent.length ? space : rest.indexOf(" ", columns);
+      if (end <= indent.length) break;
+      lines.push(rest.slice(0, end).trimEnd());
+      rest = indent + rest.slice(end).trimStart();
+    }
+    return [...lines, rest].join("\n");
+  }).join("\n");
 }
 
 async function unknownCommand(given: string, process: CommandProcess): Promise<number> {

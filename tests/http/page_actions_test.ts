@@ -38,10 +38,14 @@ Deno.test("page actions: a form pins and unpins by a path, a name or a hash", as
   ) {
     const form = new URLSearchParams({ path }).toString();
     const pinned = await post("/page/pin", { form });
-    assert.deepEqual([pinned.status, pinned.headers.get("location")], [303, "../"], path);
+    assert.deepEqual([pinned.status, pinned.headers.get("location")], [303, "../#packages"], path);
     assert.deepEqual(await pins(), [hash]);
     const unpinned = await post("/page/unpin", { form });
-    assert.deepEqual([unpinned.status, unpinned.headers.get("location")], [303, "../"], path);
+    assert.deepEqual(
+      [unpinned.status, unpinned.headers.get("location")],
+      [303, "../#packages"],
+      path,
+    );
     assert.deepEqual(await pins(), []);
   }
   assert.equal((await post("/page/pin", { form: `path=${"0".repeat(32)}` })).status, 404);
@@ -138,4 +142,31 @@ Deno.test("page actions: signing in asks a browser until its token may pin", asy
   }
   const { status, headers } = await cache.get("/sign-in", { authorization: "Bearer admin" });
   assert.deepEqual([status, headers.get("location")], [303, "./"]);
+});
+
+Deno.test("page: a path that is not stored is not pinned, and a page says what to do", async () => {
+  await using scene = await openScene();
+  const root = "0".repeat(32);
+  const answer = await scene.post("/page/pin", { form: `path=${root}` });
+  const html = new TextDecoder().decode(answer.body);
+  assert.equal(answer.status, 404);
+  assert.match(answer.headers.get("content-type") ?? "", /^text\/html/);
+  assert.match(html, new RegExp(`has not stored ${root}.*larder warm ${root} --pin`));
+  assert.match(html, /href="\.\.\/#packages"/);
+});
+
+Deno.test("page: the link to the metrics is there where larder answers them", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  const html = await (await cache.get("/", { accept: "text/html" })).text();
+  const metrics = await cache.get("/metrics");
+  await metrics.body?.cancel();
+  assert.equal(html.includes('href="metrics"'), metrics.status === 200);
+});
+
+Deno.test("page: a search with one hit explains it at once", async () => {
+  await using scene = await openScene();
+  await scene.cache.narinfo(object.storePathHash);
+  const html = await (await scene.cache.get("/?q=kep", { accept: "text/html" })).text();
+  assert.match(html, /The narinfo is stored, and its NAR file is not/);
+  assert.match(html, /value="kep"/);
 });

@@ -41,6 +41,8 @@ export interface ExplainerDeps {
   readonly negative: Pick<NegativeCache, "has">;
   readonly record: Pick<PathRecord, "of" | "ofNar">;
   readonly log: Pick<Logger, "debug">;
+  /** Default: there is a size limit. */
+  readonly hasLimit?: () => boolean;
 }
 
 /** The pinned roots whose closures contain a path. */
@@ -111,6 +113,7 @@ export class Explainer {
       used_at: iso(times.usedAtMs),
       evicted_at: iso(times.evictedAtMs),
       ...await this.#pinsReaching(storePathHash, signal),
+      has_limit: this.#deps.hasLimit?.() ?? true,
       eviction_rank: await this.#evictionRank(storePathHash, nar),
     };
     return { ...facts, reasons: reasonsOf(facts) };

@@ -50,6 +50,8 @@ export interface Explanation {
   readonly pins: readonly PinReaching[] | null;
   /** The number of all of them; `null` if that is unknown. */
   readonly pin_count: number | null;
+  /** False without a size limit: then larder evicts nothing by itself. */
+  readonly has_limit: boolean;
   /** Place in the order of eviction, from 1; `null` if it is not among the next 1,000. */
   readonly eviction_rank: number | null;
 }

@@ -24,7 +24,12 @@ const RESULTS: Readonly<Record<string, string>> = {
   unreachable: "could not be reached",
   status: "answered with an error",
   garbage: "answered with something that is no narinfo",
-  untrusted: "has it, but no trusted key signs it: set --cache-upstream-public-key",
+  untrusted: "had it",
+};
+
+/** What follows behind the time. */
+const BEHIND: Readonly<Record<string, string>> = {
+  untrusted: ", but no trusted key signs it: set --cache-upstream-public-key",
 };
 
 /** Words for the result of a NAR request. Other results have the words above. */
@@ -158,7 +163,7 @@ function answerIn(
     ? ""
     : ` It took ${formatMs(took_ms)} to answer: if that lasts, name a nearer mirror in place of ` +
       `--cache-upstream-url ${upstream}.`;
-  return `${upstream} ${said} at ${timeOfDay(at)}.${waited}${took}`;
+  return `${upstream} ${said} at ${timeOfDay(at)}${BEHIND[result] ?? ""}.${waited}${took}`;
 }
 
 function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {
@@ -178,7 +183,7 @@ function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {
 }
 
 function evictionReasons(
-  { nar, pins, pin_count, eviction_rank }: ExplainedFacts,
+  { nar, pins, pin_count, eviction_rank, has_limit }: ExplainedFacts,
 ): readonly string[] {
   if (nar === null || !nar.is_stored) return [];
   if (pins === null) return ["Whether a pin keeps it is unknown: the closures are too large."];
@@ -190,6 +195,7 @@ function evictionReasons(
       `Eviction spares it: ${counted(count, "pin reaches", "pins reach")} it, ${names}${more}.`,
     ];
   }
+  if (!has_limit) return ["Nothing evicts it: there is no size limit."];
   if (eviction_rank === null) {
     return ["It is not among the 1,000 entries that eviction takes next."];
   }

@@ -32,6 +32,8 @@ export interface PageFacts extends CacheAddress {
   readonly isWhole: boolean;
   /** False leaves the buttons out. */
   readonly mayManage: boolean;
+  /** True if larder answers `/metrics`. */
+  readonly hasMetrics: boolean;
 }
 
 /** The page for people: one document that asks for nothing but itself. */
@@ -77,7 +79,7 @@ export class Page {
 }
 
 function partsOf(
-  { stats, found, isWhole, mayManage, url, publicKeys }: PageFacts,
+  { stats, found, isWhole, mayManage, hasMetrics, url, publicKeys }: PageFacts,
 ): Readonly<Record<string, Part>> {
   const lists = { isWhole, range: stats.history.range };
   return {
@@ -96,6 +98,7 @@ function partsOf(
     pins: pinsPart(stats, { ...lists, mayManage }),
     pin: mayManage && PIN_FORM,
     evict: mayManage && EVICT_FORM,
+    metrics: hasMetrics && markup`<a href="metrics">Metrics</a>`,
     signIn: !mayManage && markup`<a href="sign-in">Sign in</a>`,
     problems: problemsPart(stats, lists),
     use: usePart({ url, publicKeys }),

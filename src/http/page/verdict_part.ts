@@ -7,7 +7,9 @@ import { toneIcon } from "./icons.ts";
 export function verdictPart(stats: Stats): Html {
   const { is_well, text, faults } = stats.verdict;
   const isBad = faults.some(({ level }) => level === "error");
-  const tone = is_well ? "good" : isBad ? "bad" : "fair";
+  // Without upstreams nothing is wrong, and little comes.
+  const isGood = is_well && stats.upstreams.length > 0;
+  const tone = isGood ? "good" : isBad ? "bad" : "fair";
   const lines = faults.map(({ text, hint }) =>
     markup`<li><b>${text}.</b>${hint !== null && markup` <span>What to do: ${hint}.</span>`}</li>`
   );
@@ -24,7 +26,11 @@ function calm({ upstreams, requests, size }: Stats): Part {
     : `${formatBytes(size.used_bytes)} of ${formatBytes(size.limit_bytes)} used`;
   const { hits, misses, joined, prefetched, absent } = requests.narinfo;
   const isIdle = hits + misses + joined + prefetched + absent === 0;
-  const said = `${upstreams.length === 0 ? "No upstream is configured" : up}. ${room}.`;
+  const said = `${
+    upstreams.length === 0
+      ? "Only what was uploaded or imported is served: --cache-upstream-url names an upstream"
+      : up
+  }. ${room}.`;
   return isIdle
     ? markup`${said} No request since the start: <a id="use-this" href="#use">use this cache</a>.`
     : said;

@@ -14,14 +14,17 @@ import { statsJson, statsQueryIn } from "./stats.ts";
 export interface PageRouteDeps {
   readonly page: () => Promise<Page>;
   readonly stats: (query: StatsQuery) => Promise<Stats>;
-  readonly searches: Pick<Searches, "find">;
+  readonly searches: Pick<Searches, "findToShow">;
   /** The keys for the client's `trusted-public-keys`. */
   readonly publicKeys: readonly string[];
   readonly usesTls: boolean;
+  /** True if larder answers `/metrics`. */
+  readonly hasMetrics: boolean;
 }
 
 /** The page for clients that prefer HTML, `/stats` for all others. */
-export function pageRoute({ page, stats, searches, publicKeys, usesTls }: PageRouteDeps): Route {
+export function pageRoute(deps: PageRouteDeps): Route {
+  const { page, stats, searches, publicKeys, usesTls, hasMetrics } = deps;
   const vary = "Accept";
   const ok = { status: 200, lifetime: "never" } as const;
   return {
@@ -41,10 +44,11 @@ export function pageRoute({ page, stats, searches, publicKeys, usesTls }: PageRo
         }
         const url = ownUrl(request.headers, usesTls);
         const { searchParams } = new URL(request.url);
-        const found = await searches.find(searchParams.get("q") ?? "", waiterOf(request));
+        const found = await searches.findToShow(searchParams.get("q") ?? "", waiterOf(request));
         const isWhole = searchParams.has("all");
         const shown = await page();
-        const html = shown.render({ url, publicKeys, stats: figures, found, isWhole, mayManage });
+        const look = { isWhole, mayManage, hasMetrics };
+        const html = shown.render({ url, publicKeys, stats: figures, found, ...look });
         const isBusy = found.failure === "busy";
         const headers = { ...shown.headers, vary, ...isBusy ? RETRY_AFTER : {} };
         const status = isBusy ? 503 : 200;

@@ -1,7 +1,8 @@
 import { decimalNumber, wholeNumber } from "../../base/plain_number.ts";
 import type { Pins } from "../../pins/pins.ts";
-import { type Answer, statusAnswer } from "../message/answer.ts";
+import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
+import { markup } from "../page/markup.ts";
 import type { GcRouteDeps } from "./gc.ts";
 import type { Route } from "./router.ts";
 import { storePathHashIn } from "./store_path_text.ts";
@@ -19,20 +20,25 @@ export function pageActionRoutes({ pins, gc }: PageActionsDeps): readonly Route[
   return [
     action("/page/pin", async (form) => {
       const root = storePathHashIn(form.get("path") ?? "");
-      return root !== undefined && await pins.pin(root) ? back() : statusAnswer(404, false);
+      if (root === undefined) return notPinned("This is no store path, and no hash of one.");
+      if (await pins.pin(root)) return back("packages");
+      return notPinned(
+        `larder has not stored ${root}. A pin protects stored paths: fetch it first, as with ` +
+          `larder warm ${root} --pin.`,
+      );
     }),
     action("/page/unpin", async (form) => {
       const root = storePathHashIn(form.get("path") ?? "");
       if (root === undefined) return statusAnswer(400, false);
       await pins.unpin(root);
-      return back();
+      return back("packages");
     }),
     action("/page/evict", async (form) => {
       const target = targetIn(form);
       const events = target === "invalid" ? undefined : gc({ dryRun: false, ...target });
       if (events === undefined) return statusAnswer(400, false);
       for await (const { event } of events) if (event === "done") break;
-      return back();
+      return back("space-title");
     }),
   ];
 }
@@ -69,6 +75,18 @@ function targetIn(form: URLSearchParams): { readonly targetBytes?: number } | "i
 }
 
 /** Relative, so that it holds below the path of a proxy, too. */
-function back(): Answer {
-  return statusAnswer(303, false, { location: "../" });
+function back(section: "packages" | "space-title"): Answer {
+  return statusAnswer(303, false, { location: `../#${section}` });
+}
+
+/** A page for people, as only the form of the page comes here. */
+function notPinned(sentence: string): Answer {
+  const html = markup`<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>larder: not pinned</title>
+<h1>Nothing was pinned</h1><p>${sentence}</p><p><a href="../#packages">Back to the page</a></p></html>
+`;
+  const policy = { "content-security-policy": "default-src 'none'" };
+  const type = "text/html; charset=utf-8";
+  return textAnswer(html.text, false, { status: 404, type, lifetime: "never", headers: policy });
 }

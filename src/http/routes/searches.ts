@@ -54,6 +54,15 @@ export class Searches implements Disposable {
     }
   }
 
+  /** The same for people, who would choose the only path that was found. */
+  async findToShow(text: string, waiter: Waiter): Promise<Found> {
+    const found = await this.find(text, waiter);
+    const [only, ...others] = found.named;
+    return only === undefined || others.length > 0
+      ? found
+      : { ...await this.find(only.storePathHash, waiter), query: found.query };
+  }
+
   /** Ends the search that runs, and refuses all others. */
   [Symbol.dispose](): void {
     this.#turns[Symbol.dispose]();

@@ -54,7 +54,11 @@ export function verdictOf({ upstreams, size, problems, members = [], atMs }: Jud
   const wrong = fetches ? "Needs a look" : "Only stored paths are served";
   return {
     is_well: faults.length === 0,
-    text: faults.length === 0 ? "All is well" : wrong,
+    text: faults.length > 0
+      ? wrong
+      : upstreams.length > 0
+      ? "All is well"
+      : "No upstream is configured",
     faults,
   };
 }

@@ -181,3 +181,16 @@ Deno.test("larder: no text of a server, a file or an argument acts on a terminal
     assert.doesNotMatch(err.replaceAll("\n", ""), /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/u);
   }
 });
+
+Deno.test("larder: help fits a terminal of 60 columns, too", async () => {
+  for (const words of [["--help"], ["pins", "--help"], ["serve", "--help"]]) {
+    const { out } = await runLarder(words, { columns: 60 });
+    // A flag and its variable have no space to break at.
+    const long = out.split("\n").filter((line) => line.length > 60 && /\S +\S/.test(line.trim()));
+    assert.deepEqual(long.filter((line) => line.trim().indexOf(" ") < 60), []);
+  }
+});
+
+Deno.test("larder: -v is the version", async () => {
+  assert.equal((await runLarder(["-v"])).out, (await runLarder(["--version"])).out);
+});
