@@ -1,6 +1,6 @@
 // Builds the documents as a site in dist/docs. `--check` builds it in memory alone. Both fail for a
 // page without a place in docs/SUMMARY.md and for a dead link.
-import { buildSite } from "./docs/site.ts";
+import { buildSite, documentsIn } from "./docs/site.ts";
 
 const TARGET = "dist/docs";
 
@@ -8,7 +8,7 @@ const host = Deno.env.get("GITHUB_SERVER_URL");
 const repository = Deno.env.get("GITHUB_REPOSITORY");
 
 const site = buildSite({
-  documents: [...Deno.readDirSync("docs")].map(({ name }) => `docs/${name}`),
+  documents: documentsIn(""),
   readText: (path) => Deno.readTextFileSync(path),
   sourceUrl: host && repository ? `${host}/${repository}/blob/main/` : undefined,
 });

@@ -2,7 +2,7 @@ import { linkProblems } from "./dead_links.ts";
 import { withSiteLinks } from "./link.ts";
 import { renderMarkdown, type Section } from "./markdown.ts";
 import { pageHtml } from "./page_html.ts";
-import { type Chapter, readSummary } from "./summary.ts";
+import { type Chapter, readSummary, type SitePage } from "./summary.ts";
 import { siteStyle } from "./style.ts";
 
 /** Source files of the site. */
@@ -27,6 +27,13 @@ const SUMMARY = "docs/SUMMARY.md";
 const FOLDER = "scripts/docs";
 /** The library as a script of its own, which pages from a folder can load. */
 const MINISEARCH = "node_modules/minisearch/dist/umd/index.js";
+
+/** The files in `folder` and below, from the folder `root`, which ends with a slash. */
+export function documentsIn(root: string, folder = "docs"): readonly string[] {
+  return [...Deno.readDirSync(root + folder)].flatMap(({ name, isDirectory }) =>
+    isDirectory ? documentsIn(root, `${folder}/${name}`) : [`${folder}/${name}`]
+  );
+}
 
 /** Builds the site in memory. */
 export function buildSite({ documents, readText, sourceUrl }: SiteSource): Site {
@@ -55,6 +62,7 @@ export function buildSite({ documents, readText, sourceUrl }: SiteSource): Site 
   texts.set("site.css", style.text);
   const problems = [
     ...unlisted(documents, chapters),
+    ...sameNames(pages),
     ...style.problems,
     ...linkProblems(texts, [...copied].map((path) => path.slice("docs/".length))),
   ];
@@ -81,4 +89,11 @@ function unlisted(documents: readonly string[], chapters: readonly Chapter[]): r
   const listed = new Set(chapters.flatMap(({ pages }) => pages.map(({ source }) => source)));
   return documents.filter((path) => path.endsWith(".md") && path !== SUMMARY && !listed.has(path))
     .map((path) => `${path} is not in ${SUMMARY}`);
+}
+
+/** The site is one folder, so that pages of different folders can want one name. */
+function sameNames(pages: readonly SitePage[]): readonly string[] {
+  const sources = new Map(pages.map(({ source, file }) => [file, source]));
+  return pages.filter(({ source, file }) => sources.get(file) !== source)
+    .map(({ source, file }) => `${source} and ${sources.get(file)} are both ${file}`);
 }

@@ -30,7 +30,8 @@ export function readSummary(text: string): readonly Chapter[] {
   return chapters;
 }
 
+/** The site is one folder, so that a page's links to style and script are the same everywhere. */
 function fileOf(source: string): string {
-  const [name = ""] = source.replace(/^docs\//, "").split(".md");
+  const [name = ""] = source.slice(source.lastIndexOf("/") + 1).split(".md");
   return name === "README" ? "index.html" : `${name.toLowerCase()}.html`;
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readFences } from "../../../scripts/doc_commands/fences.ts";
+import { documentsIn } from "../../../scripts/docs/site.ts";
 import { generalHelp } from "../../../src/cli/help.ts";
 import { clientSettings } from "../../../src/nix/client_settings.ts";
 import { clientWays } from "../../../src/nix/client_ways.ts";
@@ -78,7 +79,7 @@ Deno.test("client ways: an outage is forgotten in a minute wherever larder is a 
 });
 
 Deno.test("client ways: no document replaces the substituters or keys of a client", () => {
-  const pages = [...Deno.readDirSync("docs")].map(({ name }) => `docs/${name}`)
+  const pages = documentsIn("")
     .filter((path) => path.endsWith(".md"));
   const texts = ["README.md", ...pages].map((path) => [path, Deno.readTextFileSync(path)] as const);
   for (const [path, text] of [...texts, ["larder help", generalHelp([])] as const]) {

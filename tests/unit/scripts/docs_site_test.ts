@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createContext, runInContext } from "node:vm";
-import { buildSite, type Site } from "../../../scripts/docs/site.ts";
+import { buildSite, documentsIn, type Site } from "../../../scripts/docs/site.ts";
 import { openBrowser } from "../../support/browser.ts";
 import { programsMissing, testUnless } from "../../support/program.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
@@ -40,8 +40,10 @@ function pageOf(site: Site, file: string): string {
 
 /** The site of this repository. */
 function ownSite(): Site {
-  const documents = [...Deno.readDirSync(`${ROOT}docs`)].map(({ name }) => `docs/${name}`);
-  return buildSite({ documents, readText: (path) => Deno.readTextFileSync(ROOT + path) });
+  return buildSite({
+    documents: documentsIn(ROOT),
+    readText: (path) => Deno.readTextFileSync(ROOT + path),
+  });
 }
 
 interface Hit {
@@ -143,6 +145,28 @@ Deno.test("docs site: a link to a heading of another page works, and pictures co
   assert.match(pageOf(site, "clients.html"), /<h2 id="the-key-and-more">The key, and more/);
   assert.match(pageOf(site, "clients.html"), /<img src="page\.png"/);
   assert.deepEqual([...site.copied], ["docs/page.png"]);
+});
+
+Deno.test("docs site: a page of a subfolder lies beside the others, and its links work", () => {
+  const site = siteWith({
+    "docs/SUMMARY.md": `${SUMMARY}* [Forms](design/forms.md)\n`,
+    "docs/design/forms.md": "# Forms\n\nFor [clients](../clients.md).\n",
+  });
+  assert.deepEqual(site.problems, []);
+  assert.match(pageOf(site, "forms.html"), /<a href="clients\.html">clients<\/a>/);
+});
+
+Deno.test("docs site: a page of a subfolder needs a place, and a name of its own", () => {
+  assert.ok(documentsIn(ROOT).some((path) => path.startsWith("docs/design/")));
+  const site = siteWith({
+    "docs/SUMMARY.md": `${SUMMARY}* [Other](design/clients.md)\n`,
+    "docs/design/clients.md": "# Other\n\n## The key, and more\n",
+    "docs/design/new.md": "# New\n",
+  });
+  assert.deepEqual(site.problems.slice(0, 2), [
+    "docs/design/new.md is not in docs/SUMMARY.md",
+    "docs/clients.md and docs/design/clients.md are both clients.html",
+  ]);
 });
 
 Deno.test("docs site: a link to a source file leads to the repository, or nowhere", () => {
