@@ -39,6 +39,7 @@ export const closureListerClauses: Clauses<ClosuresScene> = {
         stored: 2,
         missing: 2,
         bytes: narBytesOf(7),
+        ownBytes: narBytesOf(7),
         pinnedAt: "2026-01-02T03:04:05.000Z",
       },
       {
@@ -47,6 +48,7 @@ export const closureListerClauses: Clauses<ClosuresScene> = {
         stored: 0,
         missing: 1,
         bytes: 0,
+        ownBytes: 0,
         pinnedAt: "1970-01-01T00:00:00.000Z",
       },
     ]);
