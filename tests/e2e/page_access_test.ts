@@ -45,7 +45,7 @@ const CONTROLS = [
     "evict-now",
     "gib",
     "evict",
-    "remedy-of-upstream-down",
+    "remedy-of-upstreams",
     "query",
     "search",
     "pin-of-ROOT",
