@@ -1,5 +1,5 @@
 /** The headers of a request. */
 export interface RequestHeaders {
-  /** It joins repeated fields with ", ". The case of `name` does not matter. */
+  /** It joins repeated fields with ", ". `name` is in lower case. */
   get(name: string): string | null;
 }

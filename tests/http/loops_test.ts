@@ -18,7 +18,7 @@ class Place implements AsyncDisposable {
   #cache: TestCache | undefined;
   readonly #listener = new TestListener({
     handle: (request, delivery) => {
-      this.requests.push(`${request.method} ${new URL(request.url).pathname}`);
+      this.requests.push(`${request.method} ${request.url}`);
       return this.cache.handle(request, delivery);
     },
   });

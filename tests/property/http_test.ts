@@ -48,10 +48,10 @@ checkProperty(
   fc.property(token, target, fc.array(field, { maxLength: 20 }), (method, path, fields) => {
     const lines = [`${method} ${path} HTTP/1.1`, "Host: x", ...fields.map((one) => one.join(": "))];
     const head = parseRequestHead(`${lines.join("\r\n")}\r\n\r\n`);
-    assert.deepEqual([head.method, head.url], [method, `http://localhost${path}`]);
+    assert.deepEqual([head.method, head.url], [method, path]);
     for (const [name] of fields) {
       const same = fields.filter(([other]) => other.toLowerCase() === name.toLowerCase());
-      assert.equal(head.headers.get(name), same.map(([, text]) => text).join(", "));
+      assert.equal(head.headers.get(name.toLowerCase()), same.map(([, text]) => text).join(", "));
     }
   }),
 );

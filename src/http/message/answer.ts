@@ -53,8 +53,8 @@ export interface StreamParts {
   readonly release?: ((isWhole: boolean) => void) | undefined;
 }
 
-/** Visible ASCII with blanks between: no line ends. */
-const VALUE_REGEXP = /^[\t -~]*$/;
+/** Anything but visible ASCII with blanks between: a line end would begin another field. */
+const BAD_VALUE_REGEXP = /[^\t -~]/;
 
 /** Header fields by lower-case name, one value each. */
 class AnswerHeaders {
@@ -65,17 +65,17 @@ class AnswerHeaders {
   }
 
   get(name: string): string | null {
-    return this.#fields.get(name.toLowerCase()) ?? null;
+    return this.#fields.get(name) ?? null;
   }
 
   has(name: string): boolean {
-    return this.#fields.has(name.toLowerCase());
+    return this.#fields.has(name);
   }
 
   /** Throws for a value that contains a line end. */
   set(name: string, value: string): void {
-    if (!VALUE_REGEXP.test(value)) throw new TypeError(`Cannot send header ${name}: its value`);
-    this.#fields.set(name.toLowerCase(), value);
+    if (BAD_VALUE_REGEXP.test(value)) throw new TypeError(`Cannot send header ${name}: its value`);
+    this.#fields.set(name, value);
   }
 
   [Symbol.iterator](): MapIterator<[string, string]> {

@@ -7,7 +7,7 @@ export const CHANGING_METHODS: ReadonlySet<string> = new Set(["POST", "PUT", "DE
 /** A request for the app. A `Request` is one, too. */
 export interface ClientRequest {
   readonly method: string;
-  /** Absolute, with path and query exactly as sent. The host is always `localhost`. */
+  /** Path and query exactly as sent. Those of a whole URL count, too. */
   readonly url: string;
   readonly headers: RequestHeaders;
   /** The HTTP version, such as "1.1"; `undefined` if unknown. */

@@ -12,7 +12,7 @@ const WHOLE_NAME_REGEXP = /\.(?:drv|doi)$/;
  * stay as they are: neither Deno nor larder resolves them.
  */
 export function pathOf(url: string): string | undefined {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const start = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("://") + 3);
   if (start < 0) return "/";
   const query = url.indexOf("?", start);
   const path = query < 0 ? url.slice(start) : url.slice(start, endOfPath(url, { start, query }));

@@ -117,7 +117,7 @@ export class RequestObserver {
   #log(answered: Answered, outcome: Outcome, sentBytes: number | undefined): void {
     const { request, requestId, route, caller, answer, startedAtMs, span } = answered;
     const { log } = this.#deps;
-    const { method, peer } = request;
+    const { method } = request;
     const level = accessLevel(route, method);
     if (!log.enabled(level)) return;
     const path = pathOf(request.url) ?? "";
@@ -132,7 +132,7 @@ export class RequestObserver {
       durationMs: clock.nowMs() - startedAtMs,
       outcome,
       cacheResult: answer.headers.get("x-cache"),
-      client: peer,
+      client: request.peer,
       token: caller?.name,
       requestId,
     };

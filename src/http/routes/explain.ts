@@ -6,6 +6,7 @@ import type { Route } from "./router.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
 import type { Searches } from "./searches.ts";
 import { storePathIn } from "./store_path_text.ts";
+import { queryIn } from "../message/query.ts";
 
 export interface ExplainRouteDeps {
   readonly searches: Searches;
@@ -24,7 +25,7 @@ export function explainRoute({ searches }: ExplainRouteDeps): Route {
     audience: "own-names",
     methods: {
       async GET({ request, head }) {
-        const { searchParams } = new URL(request.url);
+        const searchParams = new URLSearchParams(queryIn(request.url));
         const query = searchParams.get("q");
         if (query !== null) return foundAnswer(await searches.find(query, waiterOf(request)), head);
         const path = storePathIn(searchParams.get("path") ?? "");

@@ -5,6 +5,7 @@ import { clock } from "../../runtime/current.ts";
 import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
 import { statusAnswer, streamAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
+import { queryIn } from "../message/query.ts";
 
 export interface GcRouteDeps {
   /**
@@ -38,7 +39,7 @@ export function gcRoute({ gc }: GcRouteDeps): Route {
 function readOrder(url: string): GcOrder | undefined {
   let order: GcOrder = { dryRun: false };
   const seen = new Set<string>();
-  for (const [name, value] of new URL(url).searchParams) {
+  for (const [name, value] of new URLSearchParams(queryIn(url))) {
     if (seen.has(name)) return undefined;
     seen.add(name);
     const targetBytes = name === "target" ? wholeNumber(value) : undefined;

@@ -14,6 +14,7 @@ import {
   streamAnswer,
 } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
+import { queryIn } from "../message/query.ts";
 import type { HandOver } from "./nar_hand_over.ts";
 import { type NarPlan, planNar } from "./nar_plan.ts";
 import { removeHandler } from "./remove_handler.ts";
@@ -75,7 +76,7 @@ export function narRoute(deps: NarRouteDeps): Route {
     describe: (path) => describe(names, path.slice(PREFIX.length)),
     methods: {
       async GET({ params: [text = ""], request, requestId, head }) {
-        const reference = parseNarReference(text, queryOf(request.url));
+        const reference = parseNarReference(text, queryIn(request.url));
         if (reference === undefined) return absent("MISS", head);
         const wanted = reference.storePathHash === undefined
           ? reference
@@ -126,11 +127,6 @@ function describe(
   const factsOf = (name: string | undefined) => name === undefined ? { nar } : { nar, name };
   const name = names.of(nar);
   return name instanceof Promise ? name.then(factsOf) : factsOf(name);
-}
-
-function queryOf(url: string): string {
-  const start = url.indexOf("?");
-  return start < 0 ? "" : url.slice(start);
 }
 
 /** "HIT": the absence is remembered. */

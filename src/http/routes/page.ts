@@ -10,6 +10,7 @@ import { waiterOf } from "./explain.ts";
 import type { Route } from "./router.ts";
 import type { Searches } from "./searches.ts";
 import { statsJson, statsQueryIn } from "./stats.ts";
+import { queryIn } from "../message/query.ts";
 
 export interface PageRouteDeps {
   readonly page: () => Promise<Page>;
@@ -43,7 +44,7 @@ export function pageRoute(deps: PageRouteDeps): Route {
           return textAnswer(statsJson(figures), head, parts);
         }
         const url = ownUrl(request.headers, usesTls);
-        const { searchParams } = new URL(request.url);
+        const searchParams = new URLSearchParams(queryIn(request.url));
         const found = await searches.findToShow(searchParams.get("q") ?? "", waiterOf(request));
         const isWhole = searchParams.has("all");
         const shown = await page();

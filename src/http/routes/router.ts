@@ -77,11 +77,22 @@ export class Router {
   }
 }
 
+function handlerOf({ methods }: Route, method: string): Handler | undefined {
+  switch (method) {
+    case "GET":
+    case "HEAD":
+      return methods.GET;
+    case "POST":
+    case "PUT":
+    case "DELETE":
+      return methods[method];
+    default:
+      return undefined;
+  }
+}
+
 function matchMethod(route: Route, method: string, params: readonly string[]): Match {
-  const key = method === "HEAD" ? "GET" : method;
-  const handler = Object.hasOwn(route.methods, key)
-    ? route.methods[key as keyof Route["methods"]]
-    : undefined;
+  const handler = handlerOf(route, method);
   if (handler !== undefined) return { kind: "route", route, handler, params };
   const allow = Object.keys(route.methods)
     .flatMap((name) => name === "GET" ? ["GET", "HEAD"] : [name])

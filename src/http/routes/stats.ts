@@ -3,6 +3,7 @@ import type { Stats } from "../stats/stats.ts";
 import { textAnswer } from "../message/answer.ts";
 import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Route, Routed } from "./router.ts";
+import { queryIn } from "../message/query.ts";
 
 /** `/stats`: the figures as JSON, whatever the client accepts; `?range=` picks the history. */
 export function statsRoute(stats: (query: StatsQuery) => Promise<Stats>): Route {
@@ -28,6 +29,6 @@ export function statsJson(stats: Stats): string {
 
 /** The client of a request, and its range of the past. */
 export function statsQueryIn({ request }: Pick<Routed, "request">): StatsQuery {
-  const range = new URL(request.url).searchParams.get("range") ?? undefined;
+  const range = new URLSearchParams(queryIn(request.url)).get("range") ?? undefined;
   return { client: request.peer, range };
 }

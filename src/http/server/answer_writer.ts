@@ -123,7 +123,9 @@ export class AnswerWriter {
         byteLength += bytes.surplus;
         bytes = encodedInto(buffer, headOf(byteLength) + text);
       }
-      await this.bytes(buffer.subarray(0, bytes.written));
+      const written = await this.some(buffer.subarray(0, bytes.written));
+      // The kernel seldom leaves a rest of a small answer.
+      if (written < bytes.written) await this.bytes(buffer.subarray(written, bytes.written));
       return byteLength;
     } finally {
       TOGETHER.give(buffer);

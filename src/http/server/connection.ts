@@ -3,7 +3,7 @@ import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { peerAddress } from "../message/peer.ts";
 import { Activity, type Ticks } from "./activity.ts";
 import type { BodyReader } from "./body_reader.ts";
-import { type Proxies, ReceivedRequest } from "./received_request.ts";
+import { type ConnectionFacts, type Proxies, ReceivedRequest } from "./received_request.ts";
 import { RequestReader, type Socket } from "./request_reader.ts";
 import { AnswerWriter, ClientLeft } from "./answer_writer.ts";
 import type { RunningWrites } from "./running_writes.ts";
@@ -49,6 +49,7 @@ export class Connection {
   readonly #deps: ConnectionDeps;
   readonly #requestReader: RequestReader;
   readonly #answerWriter: AnswerWriter;
+  readonly #facts: ConnectionFacts;
   #request: ReceivedRequest | undefined;
   #hasRequested = false;
   #reader: BodyReader | undefined;
@@ -63,6 +64,13 @@ export class Connection {
     this.activity = new Activity(deps.ticks);
     this.#requestReader = new RequestReader(socket, this.activity);
     this.#answerWriter = new AnswerWriter(socket, this.activity, deps.running);
+    this.#facts = {
+      remoteAddr: socket.remoteAddr,
+      running: deps.running,
+      proxies: deps.proxies,
+      activity: this.activity,
+      giveUpBody: () => this.#giveUpBody(),
+    };
   }
 
   /** Address from `peerAddress`. */
@@ -142,13 +150,7 @@ export class Connection {
     const head = readHead(text);
     this.#hasRequested = true;
     const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
-    const { activity } = this;
-    const { remoteAddr } = this.#socket;
-    const { running, proxies } = this.#deps;
-    const received = new ReceivedRequest(head, body, {
-      ...{ remoteAddr, running, proxies, activity },
-      giveUpBody: () => this.#giveUpBody(),
-    });
+    const received = new ReceivedRequest(head, body, this.#facts);
     this.#request = received;
     const answer = await this.#deps.handle(received, received);
     const keepsAlive = head.keepsAlive && this.#deps.stage() === "serving" &&

@@ -5,7 +5,7 @@ import { Refusal } from "./refusal.ts";
 /** A request without its body. */
 export interface RequestHead {
   readonly method: string;
-  /** URL like `ClientRequest.url`. */
+  /** Like `ClientRequest.url`. */
   readonly url: string;
   readonly headers: RequestHeaders;
   /** Bytes of the body. */
@@ -30,13 +30,18 @@ const LENGTH_REGEXP = /^\d{1,15}$/;
  * differently: that is how requests are smuggled (RFC 9112, 11.2).
  */
 export function parseRequestHead(text: string): RequestHead {
-  const lines = text.split("\r\n");
-  const [, method = "", target = "", minor] = REQUEST_LINE_REGEXP.exec(lines[0] ?? "") ?? [];
+  const firstEnd = text.indexOf("\r\n");
+  const [, method = "", target = "", minor] = REQUEST_LINE_REGEXP.exec(text.slice(0, firstEnd)) ??
+    [];
   if (minor === undefined) throw new Refusal(400, "invalid request line");
   if (!TARGET_REGEXP.test(target)) throw new Refusal(400, "invalid request target");
   const fields = new HeaderFields();
-  // The last two are the empty line and the text behind it.
-  for (let at = 1; at < lines.length - 2; at++) fields.add(lines[at] ?? "");
+  const emptyLine = text.length - 2;
+  for (let at = firstEnd + 2; at < emptyLine;) {
+    const end = text.indexOf("\r\n", at);
+    fields.add(text.slice(at, end));
+    at = end + 2;
+  }
   const host = fields.get("host");
   const isOld = minor === "0";
   if (host === null ? !isOld : !HOST_CHARS_REGEXP.test(host)) {
@@ -44,7 +49,7 @@ export function parseRequestHead(text: string): RequestHead {
   }
   return {
     method,
-    url: `http://localhost${target.startsWith("/") ? target : pathOfUrl(target)}`,
+    url: target.startsWith("/") ? target : pathOfUrl(target),
     headers: fields,
     bodyLength: bodyLengthOf(method, fields, isOld),
     expectsContinue: expectsContinue(fields, isOld),
@@ -83,7 +88,7 @@ class HeaderFields implements RequestHeaders {
   }
 
   get(name: string): string | null {
-    return this.#values.get(name.toLowerCase()) ?? null;
+    return this.#values.get(name) ?? null;
   }
 }
 

@@ -27,6 +27,7 @@ const CASES: readonly (readonly [target: string, path: string | undefined])[] = 
 for (const [target, path] of CASES) {
   Deno.test(`pathOf: ${JSON.stringify(target)} is ${path ?? "not well-formed"}`, () => {
     assert.equal(pathOf(`http://host:8501${target}`), path);
+    if (target !== "") assert.equal(pathOf(target), path);
   });
 }
 
