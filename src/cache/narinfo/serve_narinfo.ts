@@ -88,10 +88,18 @@ export class NarinfoServer {
     }
     // Another request has learned it during the read.
     if (row === undefined && negative.has(storePathHash)) return KNOWN_ABSENT;
-    // A database that cannot be read now hides no narinfo in memory.
-    const nar = row && await metadata.findNar(row.narName).catch(() => undefined);
-    const state = row && await this.#stateOf(row, nar, requestId);
-    if (row !== undefined && state === "leads to its NAR") {
+    if (row === undefined) {
+      return await this.#fetch({ storePathHash, row, isLost: false, requestId }, isHead);
+    }
+    let nar: NarRecord | undefined;
+    try {
+      nar = await metadata.findNar(row.narName);
+    } catch {
+      // A database that cannot be read now hides no narinfo in memory.
+    }
+    const found = this.#stateOf(row, nar, requestId);
+    const state = typeof found === "string" ? found : await found;
+    if (state === "leads to its NAR") {
       touches.narinfo(storePathHash);
       const isFirstOfPrefetch = prefetch.hit(row, { requestId, isHead });
       const text = signer.textOf(row);
@@ -132,29 +140,48 @@ export class NarinfoServer {
     return { cacheResult: "HIT", text: signer.textOf(row), isFirstOfPrefetch: false };
   }
 
-  /** Other than "leads to its NAR", upstreams must be asked for the narinfo again. */
-  async #stateOf(
+  /**
+   * Other than "leads to its NAR", upstreams must be asked for the narinfo again. It promises only
+   * what it must wait for: a hit in memory waits for nothing.
+   */
+  #stateOf(
     row: NarinfoRow,
     nar: NarRecord | undefined,
     requestId: string,
-  ): Promise<NarState> {
-    const { kept, refresh } = this.#deps;
+  ): NarState | Promise<NarState> {
     if (nar === undefined) return "leads to its NAR";
-    if (await kept.isHere(nar, requestId)) {
-      refresh?.served(row, nar, requestId);
-      return "leads to its NAR";
+    const isHere = this.#deps.kept.isHere(nar, requestId);
+    if (typeof isHere !== "boolean") {
+      return isHere.then((isHere) => this.#stateWith(row, nar, { isHere, requestId }));
     }
-    if (await this.#isFetchable(row, nar)) return "leads to its NAR";
-    return nar.kept === undefined ? "may be gone" : "lost";
+    return this.#stateWith(row, nar, { isHere, requestId });
   }
 
-  /** True if an upstream was seen with the NAR of late, and has not failed to send it since. */
-  async #isFetchable(row: NarinfoRow, nar: NarRecord): Promise<boolean> {
-    const { rows: { metadata }, kept, demotions, nowMs } = this.#deps;
-    const { name, seenAtMs = 0 } = nar;
-    if (nowMs() - seenAtMs > SEEN_MAX_MS || seenAtMs <= (kept.lostAtMs(nar) ?? 0)) return false;
-    if (demotions.none) return true;
-    const sources = await metadata.sourcesOf(name);
+  #stateWith(
+    row: NarinfoRow,
+    nar: NarRecord,
+    { isHere, requestId }: { readonly isHere: boolean; readonly requestId: string },
+  ): NarState | Promise<NarState> {
+    if (isHere) {
+      this.#deps.refresh?.served(row, nar, requestId);
+      return "leads to its NAR";
+    }
+    const gone = nar.kept === undefined ? "may be gone" : "lost";
+    if (!this.#wasSeen(nar)) return gone;
+    const { demotions } = this.#deps;
+    if (demotions.none) return "leads to its NAR";
+    return this.#maySend(row, nar).then((may) => may ? "leads to its NAR" : gone);
+  }
+
+  #wasSeen(nar: NarRecord): boolean {
+    const { kept, nowMs } = this.#deps;
+    const { seenAtMs = 0 } = nar;
+    return nowMs() - seenAtMs <= SEEN_MAX_MS && seenAtMs > (kept.lostAtMs(nar) ?? 0);
+  }
+
+  async #maySend(row: NarinfoRow, nar: NarRecord): Promise<boolean> {
+    const { rows: { metadata }, demotions } = this.#deps;
+    const sources = await metadata.sourcesOf(nar.name);
     return sources.some(({ upstream }) => demotions.maySend(row, upstream));
   }
 
