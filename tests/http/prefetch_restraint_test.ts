@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { firstTimes, Gate, heldUntil, status } from "../support/faults.ts";
+import { firstTimes, Gate, status } from "../support/faults.ts";
 import {
   fan,
   narRequests,
@@ -15,9 +15,6 @@ import { chain, makeStoreObject } from "../support/store_object.ts";
 const KIB = 1024;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const TIMEOUT_MS = 3_000;
-/** More than half of the timeout, and far from its end on a busy machine. */
-const SLOW_MS = 1_800;
 
 for (const code of [429, 503]) {
   Deno.test(`prefetch: nothing from an upstream that answered ${code} of late`, async () => {
@@ -77,51 +74,6 @@ for (const code of [429, 503]) {
     assert.equal(narRequests(upstream), 16);
   });
 }
-
-Deno.test("prefetch: no further NAR while NARs take over half the timeout", async () => {
-  const objects = fan(60);
-  await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: TIMEOUT_MS });
-  upstream.breakNar(async (answer) => {
-    await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
-    return answer;
-  });
-  for (const { storePathHash } of objects) await cache.narinfo(storePathHash);
-  await cache.prefetchOver();
-  assert.ok(narRequests(upstream) <= 16, `${narRequests(upstream)} NARs`);
-});
-
-Deno.test("prefetch: no further NAR from an upstream that another one outran", async () => {
-  const objects = [1, 2].map((seed) => makeStoreObject({ name: "x", seed }));
-  const [first, second] = objects;
-  assert.ok(first && second);
-  await using late = await fakeUpstream({ objects, stored: true, priority: 10 });
-  await using quick = await fakeUpstream({ objects, stored: true, priority: 20 });
-  late.breakNar(heldUntil(new Promise<never>(() => {})));
-  await using cache = await prefetchingCache({ upstreams: [late, quick], timeoutMs: 1_500 });
-  await pull(cache, first);
-  await cache.prefetchOver();
-  assert.deepEqual([narRequests(late), narRequests(quick)], [1, 1]);
-  await cache.narinfo(second.storePathHash);
-  await cache.prefetchOver();
-  assert.equal(narRequests(late), 1);
-});
-
-Deno.test("prefetch: nothing from an upstream that takes over half its timeout", async () => {
-  const objects = fan(10);
-  const top = objects.at(-1);
-  assert.ok(top);
-  await using upstream = await fakeUpstream({ objects, stored: true });
-  await using cache = await prefetchingCache({ upstreams: [upstream], timeoutMs: TIMEOUT_MS });
-  upstream.breakNarinfo(async (answer) => {
-    await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
-    return answer;
-  });
-  assert.equal((await cache.get(`/${top.storePathHash}.narinfo`)).status, 200);
-  await cache.prefetchOver();
-  assert.equal(upstream.count(/\.narinfo$/), 1);
-  assert.equal(narRequests(upstream), 0);
-});
 
 Deno.test("prefetch: nothing while an overloaded upstream is preferred", async () => {
   const [leaf, top] = chain(2);
