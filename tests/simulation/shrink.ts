@@ -45,6 +45,7 @@ function* smallerThan(options: WorldOptions): Generator<WorldOptions> {
     if (options[count] > 1) yield { ...options, [count]: Math.floor(options[count] / 2) };
   }
   if (options.pushers > 0) yield { ...options, pushers: options.pushers - 1 };
+  if (options.operates) yield { ...options, operates: false };
   if (options.prefetches) yield { ...options, prefetches: false };
   if (options.limitBytes < Infinity) yield { ...options, limitBytes: Infinity };
 }

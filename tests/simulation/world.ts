@@ -10,6 +10,7 @@ import { SeededDice } from "./seeded_dice.ts";
 import { VirtualClock } from "./virtual_clock.ts";
 import { type AnswerFacts, CLIENT_AGES, type PullEnd, WorldClient } from "./world_client.ts";
 import { NARS, STORAGE, TEMP, WorldMember } from "./world_member.ts";
+import { WorldOperator } from "./world_operator.ts";
 import { WorldPusher } from "./world_pusher.ts";
 import { drawObjects, PLAYED_COMPRESSIONS, type WorldObject } from "./world_objects.ts";
 import { UPSTREAM_FAULTS, type UpstreamFault, WorldUpstream } from "./world_upstream.ts";
@@ -28,6 +29,8 @@ export interface WorldOptions {
   readonly limitBytes: number;
   readonly diskBytes: number;
   readonly prefetches: boolean;
+  /** An operator removes entries, runs gc, and restarts larder with another limit. */
+  readonly operates: boolean;
   /** All clients want the same path at the same moments. Default: each as it likes. */
   readonly inCrowds?: boolean;
   /** How long faults and clients go on, in virtual milliseconds. */
@@ -138,10 +141,17 @@ class World {
   readonly #names: readonly string[];
   /** Root hashes that an operator pinned. */
   readonly #pinned = new Set<string>();
+  #operator: WorldOperator | undefined;
+  #limitBytes: number;
+  /** The limit, or what is stored while that is more. */
+  #allowedBytes: number;
+  /** All members stop, and start with another limit. */
+  #isRestarting = false;
 
   constructor(options: WorldOptions, parts: WorldParts) {
     const { dice, objects } = parts;
     this.#options = options;
+    this.#limitBytes = this.#allowedBytes = options.limitBytes;
     this.#parts = parts;
     this.#network = new PlayedNetwork(() => dice.between(0.2, 20));
     this.#locks = options.members > 1 ? new PlayedLocks() : undefined;
@@ -191,10 +201,11 @@ class World {
     const clients = this.#clients.map((client, at) => this.#live(client, `c${at}`, busyMs));
     const faults = this.#harm(busyMs);
     const operator = this.#operate(busyMs);
+    const administrator = this.#administer(busyMs);
     const pushers = Array.from({ length: this.#options.pushers }, (_, at) => (
       this.#push(`p${at}`, busyMs)
     ));
-    await Promise.all([...clients, faults, operator, ...pushers]);
+    await Promise.all([...clients, faults, operator, administrator, ...pushers]);
     await this.#mend();
     await clock.pause(MENDED_WITHIN_MS);
     await this.#checkServed();
@@ -222,7 +233,8 @@ class World {
   async #startMember(name: string): Promise<void> {
     const database = this.#database;
     if (database === undefined) throw new Error("The world is not open");
-    const { limitBytes, prefetches } = this.#options;
+    const { prefetches } = this.#options;
+    const limitBytes = this.#limitBytes;
     const member = new WorldMember(name, {
       network: this.#network,
       files: this.#parts.files,
@@ -399,14 +411,57 @@ class World {
       const isPinned = this.#pinned.has(hash);
       const url = new URL(`http://${dice.pick(this.#names)}/pin/${hash}.narinfo`);
       const method = isPinned ? "DELETE" : "POST";
+      if (isPinned) this.#operator?.unpins(hash);
       using limit = clock.deadline(60_000);
       const response = await this.#network
         .send("operator", { method, url, headers: new Headers(), signal: limit.signal })
         .catch(() => undefined);
       await response?.body?.cancel();
       this.note("operator", `${method} ${hash}: ${response?.status ?? "broken"}`);
-      if (method === "POST" && response?.status === 200) this.#pinned.add(hash);
+      if (method === "POST" && response?.status === 200) {
+        this.#pinned.add(hash);
+        const closure = objects.filter(({ object }) => object.storePathHash === hash)
+          .flatMap((root) => this.#closureOf(root));
+        this.#operator?.pinned(hash, closure);
+      }
       if (method === "DELETE" && response?.status === 200) this.#pinned.delete(hash);
+    }
+  }
+
+  /** An operator whose dice are its own: a world without one stays the same world. */
+  async #administer(untilMs: number): Promise<void> {
+    const { operates, objectBytesMax, memberFaults, seed } = this.#options;
+    const metadata = this.#database;
+    if (!operates || metadata === undefined) return;
+    const dice = new SeededDice(seed ^ 0x6f_70_65);
+    this.#operator = new WorldOperator({
+      ...{ dice, objectBytesMax, metadata, objects: this.#parts.objects },
+      member: () => [...this.#members.values()].find(({ isUp }) => isUp),
+      restartAll: (limitBytes) => this.#restartAll(limitBytes),
+      note: (what) => this.note("operator", what),
+      wrong: (what) => {
+        if (!memberFaults.includes("damaged file")) this.#violated("pins", what);
+      },
+    });
+    await this.#operator.run(untilMs);
+  }
+
+  async #restartAll(limitBytes: number): Promise<boolean> {
+    // A member with a fault of its own is started by that one.
+    const names = this.#names.filter((name) => !this.#harmed.has(name));
+    if (names.length < this.#names.length) return false;
+    for (const name of names) this.#harmed.add(name);
+    this.#isRestarting = true;
+    try {
+      for (const name of names) await this.#members.get(name)?.stop();
+      this.#limitBytes = limitBytes;
+      this.#allowedBytes = Infinity;
+      for (const name of names) await this.#startMember(name);
+      return true;
+    } finally {
+      this.#isRestarting = false;
+      for (const name of names) this.#harmed.delete(name);
+      this.#disturbed();
     }
   }
 
@@ -449,13 +504,18 @@ class World {
     }
   }
 
-  /** Clause 2: the limit, and whole files behind rows. */
+  /**
+   * Clause 2: the limit. Behind a lower one some of what is stored may have to stay, since it is
+   * pinned or staged: nothing more comes until the limit holds.
+   */
   #checkSpace(): void {
-    const { limitBytes } = this.#options;
-    const { files } = this.#parts;
-    const storedBytes = files.bytesBelow(STORAGE);
-    if (storedBytes > limitBytes) {
-      this.#violated("the limit", `${storedBytes} bytes are stored, of at most ${limitBytes}`);
+    const storedBytes = this.#parts.files.bytesBelow(STORAGE);
+    const allowedBytes = this.#allowedBytes;
+    if (storedBytes > allowedBytes) {
+      this.#violated("the limit", `${storedBytes} bytes are stored, of at most ${allowedBytes}`);
+    }
+    if (!this.#isRestarting) {
+      this.#allowedBytes = Math.max(this.#limitBytes, Math.min(allowedBytes, storedBytes));
     }
   }
 
@@ -511,6 +571,9 @@ async function drawPushed(options: WorldOptions): Promise<readonly WorldObject[]
 /** Worlds of lower seeds have no pushers: some are kept because they broke a promise once. */
 const FIRST_SEED_WITH_PUSHERS = 2_000;
 
+/** Worlds of lower seeds have no operator who deletes and restarts. */
+const FIRST_SEED_WITH_OPERATOR = 600_000;
+
 /** The options of a world, drawn from its seed. */
 export function drawOptions(seed: number): WorldOptions {
   const dice = new SeededDice(seed ^ 0x2c1b3c6d);
@@ -530,5 +593,6 @@ export function drawOptions(seed: number): WorldOptions {
     upstreamFaults: some(UPSTREAM_FAULTS),
     memberFaults: some(MEMBER_FAULTS),
     pushers: seed < FIRST_SEED_WITH_PUSHERS ? 0 : dice.pick([0, 1, 2]),
+    operates: seed >= FIRST_SEED_WITH_OPERATOR && dice.happens(0.7),
   };
 }

@@ -200,6 +200,23 @@ export class WorldMember implements PlayedHost {
     };
   }
 
+  /** A request from this machine, whose answer is read to its end; its status, or "broken". */
+  async operate(method: "DELETE" | "POST", path: string): Promise<string> {
+    const signal = this.died;
+    const headers = new Headers();
+    try {
+      const answer = await this.#app?.pipeline.handle(
+        { ...{ method, headers, signal, url: path, body: null }, peer: "127.0.0.1" },
+      );
+      if (answer?.body instanceof ReadableStream) {
+        for await (const _ of answer.body);
+      }
+      return String(answer?.status ?? "down");
+    } catch {
+      return "broken";
+    }
+  }
+
   async #start(): Promise<void> {
     const world = this.#world;
     const { network, limitBytes, upstreams, trustedKeys, locks } = world;

@@ -11,7 +11,7 @@ const HARMED: WorldOptions = {
   limitBytes: Infinity,
   busyMs: 5 * MINUTE_MS,
   faultEveryMs: 10_000,
-  pushers: 0,
+  ...{ pushers: 0, operates: false },
   upstreamFaults: UPSTREAM_FAULTS,
   memberFaults: MEMBER_FAULTS,
 };
@@ -46,6 +46,17 @@ Deno.test("simulation: a calm world keeps what is uploaded, in parts and by two 
   const { violations, log } = await runWorld(calm);
   assert.deepEqual(violations, []);
   assert.ok(log.some((line) => / p[01] PUT \S+\.narinfo at m[01]: 201$/.test(line)));
+});
+
+Deno.test("simulation: pins hold while an operator deletes, runs gc and changes the limit", async () => {
+  const operated = { ...HARMED, memberFaults: [], operates: true, busyMs: 60 * MINUTE_MS };
+  const { violations, log } = await runWorld(operated);
+  assert.deepEqual(violations, []);
+  const did = (what: string) => log.filter((line) => line.includes(` operator ends: ${what}`));
+  assert.ok(did("gc, 200").length > 0);
+  assert.ok(did("delete nar, 200").length + did("delete narinfo, 200").length > 0);
+  assert.ok(did("other limit, ").length > 0);
+  assert.ok(log.some((line) => / operator POST \S+: 200$/.test(line)), "something is pinned");
 });
 
 Deno.test("simulation: the same seed gives the same events, and another seed others", async () => {
