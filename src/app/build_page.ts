@@ -24,6 +24,7 @@ import { PinWatch } from "../pins/pin_watch.ts";
 import type { PinReads } from "../pins/pin_reads.ts";
 import type { LastAnswers } from "../upstream/last_answers.ts";
 import type { NarRates } from "../upstream/nar_rates.ts";
+import { MEMBER_STATES } from "../telemetry/instruments/operation_labels.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 
@@ -146,7 +147,7 @@ function loadedPage(): () => Promise<Page> {
 }
 
 function buildMembers(
-  { stores, nowMs, telemetry: { members, log } }: AppParts,
+  { stores, nowMs, telemetry: { members, metrics, log } }: AppParts,
   sources: Omit<MemberFigureSources, "own">,
   isDraining: () => boolean,
 ): MemberReports | undefined {
@@ -154,7 +155,12 @@ function buildMembers(
   const { board, isShared, ...own } = members;
   const gatherer = new MemberGatherer({ ...sources, own: { ...own, isDraining } });
   const status = () => gatherer.status();
-  return new MemberReports({ board, self: stores.space.owner, isShared, status, nowMs, log });
+  const self = stores.space.owner;
+  const reports = new MemberReports({ board, self, isShared, status, nowMs, log });
+  for (const state of MEMBER_STATES) {
+    metrics.gauge("members", { state }, () => reports.count(state));
+  }
+  return reports;
 }
 
 /** Reads the files of the page; the executable embeds them. */

@@ -9,6 +9,7 @@ import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { operationMeter } from "../telemetry/operation_meter.ts";
 import { NO_TRACER, type Tracer } from "../telemetry/tracer.ts";
 import { ownCertificates } from "./upstream_settings.ts";
 import { openOwnLocks, openSharedLocks } from "./back_ends/shared_locks.ts";
@@ -59,6 +60,7 @@ export async function openLeases(
   const shared = await openSharedLocks({
     ...{ redis: await redisOf(settings), keyPrefix, holder: { member } },
     storageId: storageIdOf(ids),
+    meter: operationMeter(metrics, "redis"),
   }, log);
   const { locks } = shared;
   localAddress = shared.localAddress;

@@ -22,6 +22,7 @@ import type {
   WriteParts,
 } from "./app_parts.ts";
 import type { StorePlaces } from "./back_ends/back_ends.ts";
+import { backEndGauges } from "./back_end_gauges.ts";
 import { certificateGauge } from "./certificate_gauge.ts";
 import { atFirstAnswer } from "./at_first_answer.ts";
 import { announce } from "./announce.ts";
@@ -66,8 +67,10 @@ export async function serve(settings: Settings): Promise<number> {
   const upstream = await upstreamParts(settings, upstreams, upstreamTrace);
   const places = storePlaces(settings);
   {
-    await using stores = await openStores(places, folders, log, tracer);
+    await using stores = await openStores(places, folders, log, { tracer, metrics });
     problems.takeClock(stores.nowMs);
+    const hasRedis = settings["cache.redis-addrs"].length > 0;
+    backEndGauges({ metrics, problems, nars: places.nars, hasRedis });
     const secretKey = keyPlan && await openSigningKey(keyPlan, stores.keys, log);
     const { spool, member, metadata, nars } = stores;
     await using leases = await openLeases(settings, { ...stores, metrics, tracer, log });

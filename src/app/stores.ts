@@ -13,10 +13,13 @@ import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { WatchedNarStore } from "../storage/watched_nar_store.ts";
 import { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import { operationMeter } from "../telemetry/operation_meter.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
 import { hasEnded } from "./back_ends/ended_process.ts";
 import type { Folders } from "./folders.ts";
+import { meteredBoard, meteredFolder, meteredMetadata } from "./metered_stores.ts";
 import { SharedClock } from "./shared_clock.ts";
 import { SharedFileWatch } from "./shared_file_watch.ts";
 import { tracedMetadata, tracedNars } from "./traced_stores.ts";
@@ -52,29 +55,37 @@ export interface Stores extends AsyncDisposable {
   probe(): Promise<void>;
 }
 
-/**
- * Opens the back ends, traced if there is a `tracer`. Throws a Failure that names an unusable one.
- */
+/** Follows and counts the operations of back ends. */
+export interface StoreWatchers {
+  readonly tracer?: Tracer | undefined;
+  readonly metrics?: Metrics;
+}
+
+/** Opens the back ends. Throws a Failure that names an unusable one. */
 export async function openStores(
   places: StorePlaces,
   folders: Pick<Folders, "temp">,
   log: Logger,
-  tracer?: Tracer,
+  { tracer, metrics = new Metrics() }: StoreWatchers = {},
 ): Promise<Stores> {
   await using opened = new AsyncDisposableStack();
   const member = newMemberId(Deno.hostname(), Deno.pid);
-  const opening = await openBackEnds(places, log, { member, tracer });
-  const { metadata: database, nars: narFiles, marks, ...back } = opened.use(opening);
+  const [rows, meter] = [operationMeter(metrics, "database"), operationMeter(metrics, "storage")];
+  const opening = await openBackEnds(places, log, { member, tracer, meter });
+  const { metadata: unmetered, nars: narFiles, marks, ...back } = opened.use(opening);
+  const database = meteredMetadata(unmetered, rows);
+  const board = meteredBoard(unmetered.board, rows);
   const { claim, locator, graceMs } = back;
   const metadata = new HotMetadataStore(
     tracer ? tracedMetadata(database, places.database.kind, tracer) : database,
     log,
   );
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
-  const traced = tracer ? tracedNars(narFiles, places.nars.kind, tracer) : narFiles;
-  const sharedClock = new SharedClock({ board: database.board, nowMs: () => clock.wallMs(), log });
-  await sharedClock.measure();
   const isRemote = places.nars.kind !== "local";
+  const metered = isRemote ? narFiles : meteredFolder(narFiles, meter);
+  const traced = tracer ? tracedNars(metered, places.nars.kind, tracer) : metered;
+  const sharedClock = new SharedClock({ board, nowMs: () => clock.wallMs(), log });
+  await sharedClock.measure();
   // A clock that never steps back.
   const nowMs = () => clock.nowMs();
   const mark = () => marks.read();
@@ -92,7 +103,7 @@ export async function openStores(
   const resources = opened.move();
   return {
     ...{ changes: database, metadata, nars, locator, graceMs, member, spool, claim },
-    ...{ board: database.board, ids: database, keys: database.keys, nowMs: sharedClock.nowMs },
+    ...{ board, ids: database, keys: database.keys, nowMs: sharedClock.nowMs },
     async settle() {
       await sharedClock.measure();
       await recover(settling);

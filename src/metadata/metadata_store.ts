@@ -129,6 +129,12 @@ export class ReservationLost extends Failure {
   }
 }
 
+/** True for a write that the rows forbid: the database has answered. */
+export function isRefusal(error: unknown): boolean {
+  return [NarNameTaken, IntentLost, Irreplaceable, Outdated, ReservationLost]
+    .some((refusal) => error instanceof refusal);
+}
+
 export function closedFailure(): Failure {
   return new Failure("broken", "Cannot use metadata: the database is closed");
 }

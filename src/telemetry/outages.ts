@@ -20,8 +20,8 @@ export interface Outage<Message extends string = string> {
 /** The parts of a larder that fail on their own, and that it probes. */
 export type PartName = "database" | "storage" | "disk" | "upstreams";
 
-const DATABASE = "database" satisfies PartName;
-const STORAGE = "storage" satisfies PartName;
+export const DATABASE = "database" satisfies PartName;
+export const STORAGE = "storage" satisfies PartName;
 export const DISK = "disk" satisfies PartName;
 
 /** The kind of problem that the health of the upstreams shows, too. */

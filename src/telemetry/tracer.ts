@@ -1,3 +1,4 @@
+import { type Around, around } from "../base/around.ts";
 import type { RequestHeaders } from "../base/request_headers.ts";
 
 /** Attributes of a span, named as in OpenTelemetry where possible. */
@@ -85,22 +86,9 @@ export function traced<Port extends object>(
   tracer: Tracer,
   methods: Readonly<Partial<Record<keyof Port & string, SpanStart>>>,
 ): Port {
-  const starts = new Map<PropertyKey, SpanStart | undefined>(Object.entries(methods));
-  // Wraps each method once, as untraced requests call them, too.
-  const made = new Map<PropertyKey, unknown>();
-  return new Proxy(inner, {
-    get(target, key) {
-      const known = made.get(key);
-      if (known !== undefined) return known;
-      const value = Reflect.get(target, key, target);
-      if (typeof value !== "function") return value;
-      const start = starts.get(key);
-      const method = start === undefined
-        ? value.bind(target)
-        : (...args: readonly unknown[]) =>
-          tracer.span(start, () => Reflect.apply(value, target, args));
-      made.set(key, method);
-      return method;
-    },
+  const spans = Object.entries<SpanStart | undefined>(methods).map(([method, start]) => {
+    const inSpan: Around = (call) => start ? tracer.span(start, call) : call();
+    return [method, inSpan];
   });
+  return around<Port>(inner, Object.fromEntries(spans));
 }

@@ -3,6 +3,7 @@ import { Failure } from "../../src/base/failure.ts";
 import { GatedNar } from "../support/gated_nar.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { readStats } from "../support/stats_of.ts";
+import { scrape } from "../support/scrape.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { REPORTED, reportedMembers } from "../support/reported_members.ts";
@@ -90,6 +91,31 @@ Deno.test("members: one that reports no more is gone, one that ends is draining"
   cache.stopping();
   await cache.reportToMembers();
   assert.equal((await membersOf(cache))[0]?.state, "draining");
+});
+
+Deno.test("members: Prometheus counts them by state, and one that is alone", async () => {
+  const states = async (cache: TestCache) => {
+    const metrics = await scrape(cache);
+    return ["running", "draining", "gone", "left"].map((state) =>
+      metrics.value(`larder_members{state="${state}"}`)
+    );
+  };
+  const members = reportedMembers({
+    other: {},
+    dead: { silentMs: 15_000, status: { host: "larder-3" } },
+    left: { silentMs: 120_000, status: { is_draining: true } },
+    ending: { status: { is_draining: true } },
+  });
+  await using cache = await TestCache.open({ upstreams: [], members });
+  await cache.reportToMembers();
+  assert.deepEqual(await states(cache), [2, 1, 1, 1]);
+
+  await using alone = await TestCache.open({ upstreams: [], members: reportedMembers({}) });
+  await alone.reportToMembers();
+  assert.deepEqual(await states(alone), [1, 0, 0, 0]);
+  alone.stopping();
+  await alone.reportToMembers();
+  assert.deepEqual(await states(alone), [0, 1, 0, 0]);
 });
 
 Deno.test("members: a killed one that runs again is no fault any more", async () => {

@@ -3,6 +3,7 @@ import { Failure } from "../../base/failure.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
 import { StorageClaim } from "../../cache/reconcile/storage_claim.ts";
+import type { S3Meter } from "../../storage/s3/s3_access.ts";
 import { type Logger, SILENT } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import {
@@ -36,6 +37,8 @@ export interface OpenBackEndsOptions {
   readonly member?: MemberId;
   /** Follows each operation of S3. Default: it follows none. */
   readonly tracer?: Tracer | undefined;
+  /** Counts each operation of S3. Default: nobody does. */
+  readonly meter?: S3Meter | undefined;
 }
 
 /**
@@ -45,12 +48,12 @@ export interface OpenBackEndsOptions {
 export async function openBackEnds(
   places: StorePlaces,
   log: Logger = SILENT,
-  { adopts = false, member, tracer }: OpenBackEndsOptions = {},
+  { adopts = false, member, tracer, meter }: OpenBackEndsOptions = {},
 ): Promise<BackEnds> {
   const answers = await checkNars(places.nars);
   await using opening = new AsyncDisposableStack();
   const metadata = await openMetadata(places.database, log);
-  const opened = opening.use(await backEnds(metadata, places, { member, tracer }));
+  const opened = opening.use(await backEnds(metadata, places, { member, tracer, meter }));
   if (member !== undefined) opening.use(await joinMembers(metadata, member, log));
   if (adopts) await opened.claim.adopt();
   else if (answers) await opened.claim.confirm();
@@ -84,16 +87,17 @@ export async function readBackEnds(places: StorePlaces): Promise<BackEnds> {
 interface BackEndsUser {
   readonly member?: MemberId | undefined;
   readonly tracer?: Tracer | undefined;
+  readonly meter?: S3Meter | undefined;
 }
 
 async function backEnds(
   metadata: MetadataBackEnd,
   places: StorePlaces,
-  { member, tracer }: BackEndsUser = {},
+  { member, tracer, meter }: BackEndsUser = {},
 ): Promise<BackEnds> {
   await using opened = new AsyncDisposableStack();
   opened.use(metadata);
-  const narBackEnd = opened.use(await openNars(places.nars, tracer));
+  const narBackEnd = opened.use(await openNars(places.nars, tracer, meter));
   const resources = opened.move();
   const otherMember = () => livingMember(metadata, member);
   const claim = new StorageClaim({ ...narBackEnd, metadata, ...storeNamesOf(places), otherMember });

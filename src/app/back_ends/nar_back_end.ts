@@ -2,7 +2,7 @@ import { LocalMarks } from "../../storage/local/local_marks.ts";
 import { LocalNarStore } from "../../storage/local/local_nar_store.ts";
 import type { NarLocator, NarStore } from "../../storage/nar_store.ts";
 import type { StorageMarks } from "../../storage/storage_mark.ts";
-import type { S3Place } from "../../storage/s3/s3_access.ts";
+import type { S3Meter, S3Place } from "../../storage/s3/s3_access.ts";
 import { traced, type Tracer } from "../../telemetry/tracer.ts";
 
 /** The place of the NAR files. A message to a Worker can hold it. */
@@ -22,8 +22,12 @@ export interface NarBackEnd extends AsyncDisposable {
 /** Grace time from HEAD or a redirect to the first byte. S3 sends a running GET whole. */
 const S3_GRACE_MS = 1_000;
 
-/** The store of the NAR files. A `tracer` follows each operation of S3. */
-export async function openNars(place: NarPlace, tracer?: Tracer): Promise<NarBackEnd> {
+/** The store of the NAR files. A `tracer` follows each operation of S3, a `meter` counts it. */
+export async function openNars(
+  place: NarPlace,
+  tracer?: Tracer,
+  meter?: S3Meter,
+): Promise<NarBackEnd> {
   if (place.kind === "local") {
     const nars = new LocalNarStore(place.folder);
     const marks = new LocalMarks(place.folder);
@@ -37,7 +41,7 @@ export async function openNars(place: NarPlace, tracer?: Tracer): Promise<NarBac
   }
   const modules = await Promise.all([s3Access(), s3NarStore(), s3Marks()]);
   const [{ openS3 }, { S3NarStore }, { S3Marks }] = modules;
-  const s3 = openS3(place.s3);
+  const s3 = openS3(place.s3, meter);
   const nars = new S3NarStore(s3);
   const marks = new S3Marks(s3);
   let locator: NarLocator = nars;

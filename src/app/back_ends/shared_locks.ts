@@ -2,7 +2,9 @@ import type { StorageId } from "../../base/storage_id.ts";
 import { LocalLocks } from "../../locks/local/local_locks.ts";
 import type { HolderFacts, Locks } from "../../locks/locks.ts";
 import type { RedisSettings } from "../../locks/redis/redis_client.ts";
+import type { OperationOf } from "../../telemetry/instruments/operation_labels.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { OperationMeter } from "../../telemetry/operation_meter.ts";
 
 export interface SharedLocksOptions {
   readonly redis: RedisSettings;
@@ -10,6 +12,7 @@ export interface SharedLocksOptions {
   readonly storageId: () => Promise<StorageId | undefined>;
   /** This member. */
   readonly holder: HolderFacts;
+  readonly meter: OperationMeter<OperationOf<"redis">>;
 }
 
 export interface SharedLocks {

@@ -24,6 +24,8 @@ export interface MemberReportsDeps {
 export class MemberReports implements AsyncDisposable {
   readonly #deps: MemberReportsDeps;
   #known: readonly MemberReport[] = [];
+  /** Their statuses, read once they are wanted. */
+  #statuses: readonly (MemberStatus | undefined)[] | undefined;
   #knownAtMs = 0;
   #running: Promise<void> | undefined;
   #isOver = false;
@@ -41,14 +43,26 @@ export class MemberReports implements AsyncDisposable {
 
   /** The members of this storage, this one first; empty if it is alone on its machine. */
   list(): readonly MemberStats[] {
-    const { isShared, self } = this.#deps;
-    if (!isShared && this.#known.length < 2) return [];
+    return !this.#deps.isShared && this.#known.length < 2 ? [] : this.#all();
+  }
+
+  /** The members in a state. One that is alone counts, too. */
+  count(state: MemberStats["state"]): number {
+    return this.#all().filter((one) => one.state === state).length;
+  }
+
+  #all(): readonly MemberStats[] {
+    const all = this.#listed();
+    return all.filter((one) => !all.some((other) => isSuccessor(other, one)));
+  }
+
+  #listed(): readonly MemberStats[] {
+    const { self } = this.#deps;
+    const statuses = this.#statuses ??= this.#known.map(({ status }) => parseStatus(status));
     // Silence goes on after the last exchange. Without another one in time nobody knows.
     const sinceMs = Math.max(0, Math.min(this.#deps.nowMs() - this.#knownAtMs, BEAT_EVERY_MS));
-    const all = this.#known.map((report) =>
-      statsOf(report, { self, sinceMs, atMs: this.#knownAtMs })
-    );
-    return all.filter((one) => !all.some((other) => isSuccessor(other, one)));
+    const look = { self, sinceMs, atMs: this.#knownAtMs };
+    return this.#known.map((report, at) => statsOf(report, statuses[at], look));
   }
 
   /** Withdraws the report: this member ends as planned. */
@@ -63,6 +77,7 @@ export class MemberReports implements AsyncDisposable {
     const { board, self, status, nowMs } = this.#deps;
     try {
       this.#known = await board.report(self, formatStatus(await status()));
+      this.#statuses = undefined;
       this.#knownAtMs = nowMs();
     } catch (error) {
       this.#failed(error);
@@ -82,8 +97,11 @@ interface ReportLook {
   readonly sinceMs: number;
 }
 
-function statsOf({ id, status, silentMs }: MemberReport, { self, atMs, sinceMs }: ReportLook) {
-  const parsed = parseStatus(status);
+function statsOf(
+  { id, silentMs }: MemberReport,
+  parsed: MemberStatus | undefined,
+  { self, atMs, sinceMs }: ReportLook,
+) {
   const isSilent = id !== self && silentMs + sinceMs >= GONE_AFTER_MS;
   // One that was draining has ended as planned, at the latest by its service manager.
   const [silent, alive] = parsed?.is_draining

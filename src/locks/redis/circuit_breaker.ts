@@ -1,6 +1,8 @@
 import { messageOf } from "../../base/failure.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { OperationOf } from "../../telemetry/instruments/operation_labels.ts";
+import { NO_METER, type OperationMeter } from "../../telemetry/operation_meter.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
 import { LocksUnavailable } from "../locks.ts";
@@ -26,8 +28,12 @@ export interface CircuitBreakerDeps {
   readonly probe: () => Promise<unknown>;
   /** Called when the circuit has closed again. */
   readonly closed: () => void;
+  /** Default: it counts nothing. */
+  readonly meter?: OperationMeter<RedisOperation>;
   readonly log: Logger;
 }
+
+export type RedisOperation = OperationOf<"redis">;
 
 /** Keeps clients from waiting for a Redis that does not answer. */
 export class CircuitBreaker implements Disposable {
@@ -43,12 +49,12 @@ export class CircuitBreaker implements Disposable {
   }
 
   /** Runs a command. Throws a LocksUnavailable if it fails; at once while the circuit is open. */
-  async run<Value>(command: () => Promise<Value>): Promise<Value> {
+  async run<Value>(operation: RedisOperation, command: () => Promise<Value>): Promise<Value> {
     if (this.#isOpen) {
       throw new LocksUnavailable("circuit_breaker", "Cannot use locks: Redis is unavailable");
     }
     try {
-      const value = await redisAnswer(command());
+      const value = await this.#answer(operation, command);
       this.#failures = 0;
       this.#deps.answered();
       return value;
@@ -61,6 +67,11 @@ export class CircuitBreaker implements Disposable {
 
   [Symbol.dispose](): void {
     this.#stop.abort();
+  }
+
+  #answer<Value>(operation: RedisOperation, command: () => Promise<Value>): Promise<Value> {
+    const { meter = NO_METER } = this.#deps;
+    return meter.run(operation, () => redisAnswer(command()));
   }
 
   #open(error: unknown): void {
@@ -79,7 +90,7 @@ export class CircuitBreaker implements Disposable {
       await clock.pause(PROBE_EVERY_MS, signal);
       if (signal.aborted) return;
       try {
-        await redisAnswer(probe());
+        await this.#answer("probe", probe);
         break;
       } catch (error) {
         log.debug("Redis does not answer", { error: messageOf(error) });

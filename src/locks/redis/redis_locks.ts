@@ -2,8 +2,9 @@ import type { StorageId } from "../../base/storage_id.ts";
 import { messageOf } from "../../base/failure.ts";
 import { dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { NO_METER } from "../../telemetry/operation_meter.ts";
 import type { Holder, HolderFacts, Lease, LockName, Locks } from "../locks.ts";
-import { CircuitBreaker } from "./circuit_breaker.ts";
+import { CircuitBreaker, type CircuitBreakerDeps, type RedisOperation } from "./circuit_breaker.ts";
 import type { RedisConnection } from "./redis_client.ts";
 import { RedisLease } from "./redis_lease.ts";
 
@@ -31,6 +32,7 @@ export interface RedisLocksDeps {
   readonly storageId: () => Promise<StorageId | undefined>;
   /** This member. */
   readonly holder: HolderFacts;
+  readonly meter?: CircuitBreakerDeps["meter"];
   readonly log: Logger;
 }
 
@@ -44,14 +46,14 @@ export class RedisLocks implements Locks {
 
   constructor(deps: RedisLocksDeps) {
     this.#deps = deps;
-    const { client, failure, answered } = deps.connection;
+    const { connection: { client, failure, answered }, meter = NO_METER } = deps;
     this.#breaker = new CircuitBreaker({
       // A write that changes nothing, where the last command failed: another node may be well.
       probe: () => unlessWrongType(client.setrange(this.#failedKey, 0, "")),
       closed: () => void this.#freeUncertain(),
       failure,
       answered,
-      log: deps.log,
+      ...{ meter, log: deps.log },
     });
   }
 
@@ -71,7 +73,8 @@ export class RedisLocks implements Locks {
     }
     const value = valueOf({ ...holder, token: dice.uuid() });
     try {
-      const answer = await this.#run(key, () => client.set(key, value, "PX", ttlMs, "NX"));
+      const set = () => client.set(key, value, "PX", ttlMs, "NX");
+      const answer = await this.#run("acquire", key, set);
       return answer === "OK" ? this.#leaseOf(key, value, ttlMs) : undefined;
     } catch (error) {
       this.#noteUncertain(key, value);
@@ -82,7 +85,11 @@ export class RedisLocks implements Locks {
   async holderOf(name: LockName): Promise<Holder | undefined> {
     const key = await this.#keyOf(name);
     const { client } = this.#deps.connection;
-    const value = await this.#run(key, () => client.getrange(key, 0, VALUE_LENGTH_MAX));
+    const value = await this.#run(
+      "read",
+      key,
+      () => client.getrange(key, 0, VALUE_LENGTH_MAX),
+    );
     return value === undefined ? undefined : holderIn(value);
   }
 
@@ -112,16 +119,22 @@ export class RedisLocks implements Locks {
 
   async #renew(key: string, value: string, ttlMs: number): Promise<boolean> {
     const { client } = this.#deps.connection;
-    return await this.#run(key, () => client.eval(RENEW_SCRIPT, 1, key, value, ttlMs)) === 1;
+    const renew = () => client.eval(RENEW_SCRIPT, 1, key, value, ttlMs);
+    return await this.#run("renew", key, renew) === 1;
   }
 
   async #free(key: string, value: string): Promise<void> {
-    await this.#run(key, () => this.#deps.connection.client.eval(FREE_SCRIPT, 1, key, value));
+    const { client } = this.#deps.connection;
+    await this.#run("free", key, () => client.eval(FREE_SCRIPT, 1, key, value));
   }
 
   /** `undefined` for a key of another type: Redis answers, and nobody of larder has the lock. */
-  #run<Value>(key: string, command: () => Promise<Value>): Promise<Value | undefined> {
-    return this.#breaker.run(async () => {
+  #run<Value>(
+    operation: RedisOperation,
+    key: string,
+    command: () => Promise<Value>,
+  ): Promise<Value | undefined> {
+    return this.#breaker.run(operation, async () => {
       try {
         return await unlessWrongType(command());
       } catch (error) {

@@ -1,6 +1,9 @@
 import { S3Client } from "@aws-sdk/client-s3";
 import { FetchHttpHandler } from "@smithy/fetch-http-handler";
+import type { OperationOf } from "../../telemetry/instruments/operation_labels.ts";
+import type { OperationMeter } from "../../telemetry/operation_meter.ts";
 import { addFileHash } from "./file_part.ts";
+import { isChanged, isNotFound } from "./s3_failures.ts";
 import { s3Fetch } from "./s3_fetch.ts";
 
 /** The bucket with the NAR files, and the keys to it. A message to a Worker can hold it. */
@@ -29,7 +32,10 @@ export interface S3Access {
 /** One request and two retries, each after a longer random pause. */
 const ATTEMPTS_MAX = 3;
 
-export function openS3(place: S3Place): S3Access {
+export type S3Meter = OperationMeter<OperationOf<"storage">>;
+
+/** A `meter` counts the requests, each with its retries. Default: nobody counts. */
+export function openS3(place: S3Place, meter?: S3Meter): S3Access {
   const { bucket, endpoint, region, credentials, forcePathStyle } = place;
   const client = new S3Client({
     region,
@@ -50,5 +56,42 @@ export function openS3(place: S3Place): S3Access {
     addFileHash(args.request);
     return next(args);
   }, hashing);
+  if (meter !== undefined) meterRequests(client, meter);
   return { client, bucket };
+}
+
+/** Operations by the name of the SDK's command. All others write. */
+const OPERATIONS: Readonly<Record<string, OperationOf<"storage">>> = {
+  HeadObjectCommand: "open",
+  GetObjectCommand: "read",
+  DeleteObjectCommand: "remove",
+  AbortMultipartUploadCommand: "remove",
+  ListObjectsV2Command: "list",
+  ListMultipartUploadsCommand: "list",
+  ListPartsCommand: "list",
+};
+
+interface SendOptions {
+  readonly abortSignal?: AbortSignal;
+}
+
+/** A request ends with the head of its answer: a body lasts as long as its reader. */
+function meterRequests(client: S3Client, meter: S3Meter): void {
+  const send = client.send.bind(client) as (
+    command: object,
+    options?: SendOptions,
+  ) => Promise<unknown>;
+  const metered: typeof send = (command, options) => {
+    const facts = { signal: options?.abortSignal, isAnswer };
+    return meter.run(
+      OPERATIONS[command.constructor.name] ?? "write",
+      () => send(command, options),
+      facts,
+    );
+  };
+  client.send = metered as S3Client["send"];
+}
+
+function isAnswer(error: unknown): boolean {
+  return isNotFound(error) || isChanged(error);
 }

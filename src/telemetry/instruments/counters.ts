@@ -1,6 +1,7 @@
 import type { Instrument } from "./instrument.ts";
 import { LOCK_MODES, LOCK_TYPES } from "./lock_labels.ts";
 import { OUTCOMES, REQUEST_LABELS } from "./http_labels.ts";
+import { OPERATION_LABELS, OPERATION_OUTCOMES } from "./operation_labels.ts";
 
 /** The counters. Names are without `larder_`. */
 export const COUNTERS = {
@@ -98,6 +99,11 @@ export const COUNTERS = {
     help: "NAR files that another member downloads, read from there, by result",
     labels: { result: ["whole", "late", "failed"] },
     when: "redis",
+  },
+  backend_operations_total: {
+    help: "Operations of the database, the store of NAR files and Redis, by outcome",
+    labels: { ...OPERATION_LABELS, outcome: OPERATION_OUTCOMES },
+    sparse: true,
   },
   telemetry_dropped_total: {
     help: "Records that the OpenTelemetry collector did not accept",

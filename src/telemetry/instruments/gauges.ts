@@ -1,4 +1,5 @@
 import type { Instrument } from "./instrument.ts";
+import { BACK_ENDS, MEMBER_STATES } from "./operation_labels.ts";
 
 interface ReadRow extends Instrument {
   /** The Prometheus type; default: a gauge. */
@@ -43,6 +44,15 @@ export const GAUGES = {
   upstream_up: {
     help: "Health of an upstream: 1 is up, 0 is down",
     labels: { upstream: "upstreams" },
+  },
+  backend_up: {
+    help: "Health of a back end: 1 is up, 0 is an outage that larder has met",
+    labels: { backend: BACK_ENDS },
+    sparse: true,
+  },
+  members: {
+    help: "Larders on this storage, this one included, by state",
+    labels: { state: MEMBER_STATES },
   },
   build_info: {
     help: "Always 1; the labels describe this build",

@@ -1,6 +1,7 @@
 import { REQUEST_LABELS } from "./http_labels.ts";
 import type { Instrument } from "./instrument.ts";
 import { LOCK_MODES, LOCK_TYPES } from "./lock_labels.ts";
+import { OPERATION_LABELS } from "./operation_labels.ts";
 
 interface HistogramRow extends Instrument {
   /** Ascending upper bounds, in the unit of the name. Values above the last one count, too. */
@@ -39,6 +40,12 @@ export const HISTOGRAMS = {
     help: "Duration of an eviction run, in seconds",
     labels: {},
     buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300],
+  },
+  backend_operation_duration_seconds: {
+    help: "From an operation of a back end to its answer or failure, in seconds",
+    labels: OPERATION_LABELS,
+    sparse: true,
+    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30],
   },
   lock_hold_duration_seconds: {
     help: "From the acquisition of a lock to its release, in seconds",

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { CircuitBreaker } from "../../../src/locks/redis/circuit_breaker.ts";
 import { clock, playRuntime } from "../../../src/runtime/current.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { Metrics } from "../../../src/telemetry/metrics.ts";
+import { operationMeter } from "../../../src/telemetry/operation_meter.ts";
 import { VirtualClock } from "../../simulation/virtual_clock.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
@@ -10,6 +12,7 @@ const silent = () => new Promise<never>(() => {});
 /** A breaker, and the number of its probes, which fail until `mend`. */
 function scene() {
   const messages: string[] = [];
+  const metrics = new Metrics();
   let [probes, isMended] = [0, false];
   const breaker = new CircuitBreaker({
     failure: () => undefined,
@@ -19,9 +22,12 @@ function scene() {
       probes++;
       return isMended ? Promise.resolve() : silent();
     },
+    meter: operationMeter(metrics, "redis"),
     log: createLogger("info", { write: (line) => void messages.push(JSON.parse(line).msg) }),
   });
-  return { breaker, messages, mend: () => void (isMended = true), probes: () => probes };
+  const counted = (operation: "read" | "probe", outcome: "ok" | "failed") =>
+    metrics.value("backend_operations_total", { backend: "redis", operation, outcome });
+  return { breaker, messages, counted, mend: () => void (isMended = true), probes: () => probes };
 }
 
 /** The message of a command's failure, and how long it took. */
@@ -37,17 +43,17 @@ Deno.test("circuit breaker: a silent Redis costs two commands a second each, no 
   const { breaker, messages, mend, probes } = scene();
   await played.play((async () => {
     const late = "Cannot use locks: Command timed out";
-    assert.deepEqual(await failed(breaker.run(silent)), [late, 1_000]);
-    assert.deepEqual(await failed(breaker.run(silent)), [late, 1_000]);
+    assert.deepEqual(await failed(breaker.run("read", silent)), [late, 1_000]);
+    assert.deepEqual(await failed(breaker.run("read", silent)), [late, 1_000]);
     const isOpen = "Cannot use locks: Redis is unavailable";
-    assert.deepEqual(await failed(breaker.run(silent)), [isOpen, 0]);
+    assert.deepEqual(await failed(breaker.run("read", silent)), [isOpen, 0]);
 
     // A probe each second, of which a silent one takes a second.
     await clock.pause(5_500);
     assert.equal(probes(), 3);
     mend();
     await clock.pause(2_000);
-    assert.equal(await breaker.run(() => Promise.resolve("OK")), "OK");
+    assert.equal(await breaker.run("read", () => Promise.resolve("OK")), "OK");
     assert.deepEqual(messages, [
       "circuit breaker open: Redis is unavailable",
       "circuit breaker closed: Redis is available again",
@@ -59,9 +65,25 @@ Deno.test("circuit breaker: an answer that waits behind a standstill is no failu
   using time = new PlayedTime();
   const { breaker } = scene();
   const { promise, resolve } = Promise.withResolvers<string>();
-  const run = breaker.run(() => promise);
+  const run = breaker.run("read", () => promise);
   time.standStill(10_000);
   await time.advance(1);
   resolve("OK");
   assert.equal(await run, "OK");
+});
+
+Deno.test("circuit breaker: commands and probes are counted, what never reached Redis is not", async () => {
+  const played = new VirtualClock();
+  using _runtime = playRuntime({ clock: played });
+  const { breaker, mend, counted } = scene();
+  await played.play((async () => {
+    for (let times = 0; times < 5; times++) await failed(breaker.run("read", silent));
+    assert.equal(counted("read", "failed"), 2);
+    await clock.pause(5_500);
+    assert.deepEqual([counted("probe", "failed"), counted("probe", "ok")], [2, 0]);
+    mend();
+    await clock.pause(2_000);
+    await breaker.run("read", () => Promise.resolve("OK"));
+    assert.deepEqual([counted("probe", "ok"), counted("read", "ok")], [1, 1]);
+  })());
 });
