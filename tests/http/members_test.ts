@@ -131,6 +131,18 @@ Deno.test("members: a killed one that runs again is no fault any more", async ()
   assert.deepEqual((await membersOf(cache)).map(({ id }) => id), ["test", "again"]);
 });
 
+Deno.test("members: one that takes the place of a killed one leaves no report of it behind", async () => {
+  const silent = { silentMs: 60_000 };
+  const members = reportedMembers({
+    killed: { ...silent, status: { host: "larder-1", url: null } },
+    elsewhere: { ...silent, status: { host: "larder-2", url: null } },
+  });
+  await using cache = await TestCache.open({ upstreams: [], members });
+  await cache.reportToMembers();
+  const left = await members.board.report("host.1.other", "{}");
+  assert.deepEqual(left.map(({ id }) => id), ["host.1.other", "test", "elsewhere"]);
+});
+
 Deno.test("members: their reports appear as text, whatever they look like", async () => {
   const under_way = Array.from({ length: 20 }, () => (
     { nar: "<b>", name: `${"<i>".repeat(40)}\u202e`, received_bytes: 1, file_bytes: null }

@@ -79,9 +79,19 @@ export class MemberReports implements AsyncDisposable {
       this.#known = await board.report(self, formatStatus(await status()));
       this.#statuses = undefined;
       this.#knownAtMs = nowMs();
+      await this.#succeed();
     } catch (error) {
       this.#failed(error);
     }
+  }
+
+  /** Withdraws the reports of those whose place this member has taken, for when it has left. */
+  async #succeed(): Promise<void> {
+    const { board } = this.#deps;
+    const all = this.#known.length < 2 ? [] : this.#listed();
+    const self = all.find((one) => one.is_self);
+    if (self === undefined) return;
+    for (const one of all) if (isSuccessor(self, one)) await board.withdraw(one.id);
   }
 
   /** A heartbeat that fails too is a warning already. */
