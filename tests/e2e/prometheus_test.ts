@@ -21,7 +21,7 @@ testUnless(
       "prometheus-enabled": "true",
       "cache-max-size": "1G",
     });
-    await using prometheus = await Prometheus.start(`127.0.0.1:${larder.port}`);
+    await using prometheus = await Prometheus.start([`127.0.0.1:${larder.port}`]);
     const url = `${larder.url}/${object.storePathHash}.narinfo`;
     for (let count = 0; count < 4; count++) await (await fetch(url)).text();
 

@@ -2,17 +2,25 @@ import { eventually } from "./eventually.ts";
 import { freePort } from "./free_port.ts";
 import { tempFolder } from "./temp_folder.ts";
 
-/** A real Prometheus that scrapes one server as the job `larder`. */
+export interface PrometheusOptions {
+  /** True: its alerts fire as soon as their expression holds. Default: as the file says. */
+  readonly firesAtOnce?: boolean;
+}
+
+/** A real Prometheus that scrapes servers as the job `larder`. */
 export class Prometheus implements AsyncDisposable {
   readonly #folder = tempFolder();
   readonly #url: string;
   readonly #child: Deno.ChildProcess;
 
-  private constructor(target: string) {
+  private constructor(targets: readonly string[], { firesAtOnce = false }: PrometheusOptions) {
     const port = freePort();
     this.#url = `http://127.0.0.1:${port}`;
     const config = `${this.#folder.path}/prometheus.yml`;
-    Deno.writeTextFileSync(config, configuration(target));
+    const rules = `${this.#folder.path}/alerts.yml`;
+    const given = Deno.readTextFileSync(ALERTS);
+    Deno.writeTextFileSync(rules, firesAtOnce ? given.replaceAll(/^ +for: .*\n/gm, "") : given);
+    Deno.writeTextFileSync(config, configuration(targets, rules));
     this.#child = new Deno.Command("prometheus", {
       args: [
         `--config.file=${config}`,
@@ -25,12 +33,15 @@ export class Prometheus implements AsyncDisposable {
     }).spawn();
   }
 
-  /** `target` is host and port. Resolves when it has scraped it. */
-  static async start(target: string): Promise<Prometheus> {
-    const prometheus = new Prometheus(target);
+  /** Each of `targets` is host and port. Resolves when it has scraped all. */
+  static async start(
+    targets: readonly string[],
+    options: PrometheusOptions = {},
+  ): Promise<Prometheus> {
+    const prometheus = new Prometheus(targets, options);
     await eventually("Prometheus has scraped", async () => {
       try {
-        return await prometheus.query('up{job="larder"} == 1') !== undefined;
+        return await prometheus.query('sum(up{job="larder"})') === targets.length;
       } catch {
         return false;
       }
@@ -55,12 +66,14 @@ export class Prometheus implements AsyncDisposable {
   }
 }
 
-function configuration(target: string): string {
+const ALERTS = new URL("../../docs/prometheus/alerts.yml", import.meta.url);
+
+function configuration(targets: readonly string[], rules: string): string {
   return `
 global: { scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 1s }
-rule_files: ["${new URL("../../docs/prometheus/alerts.yml", import.meta.url).pathname}"]
+rule_files: ["${rules}"]
 scrape_configs:
   - job_name: larder
-    static_configs: [{ targets: ["${target}"] }]
+    static_configs: [{ targets: ${JSON.stringify(targets)} }]
 `;
 }

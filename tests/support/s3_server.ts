@@ -30,17 +30,51 @@ function programPath(): string {
   return `${cache}/larder/versitygw-${hash.digest("hex").slice(0, 16)}`;
 }
 
-/** A real S3 server for all tests of a file. It ends with them. */
-export class S3Server {
+/** A real S3 server for all tests of a file. It ends with them, or is disposed of before. */
+export class S3Server implements AsyncDisposable {
   readonly port = freePort();
   readonly #folder: string;
-  readonly #child: Deno.ChildProcess;
+  #child: Deno.ChildProcess | undefined;
   #buckets = 0;
 
   private constructor() {
     this.#folder = Deno.makeTempDirSync({ prefix: "larder-test-s3-" });
     Deno.mkdirSync(this.bucketsFolder);
-    this.#child = new Deno.Command(PROGRAM, {
+    this.#child = this.#spawn();
+    globalThis.addEventListener("unload", () => {
+      this.#child?.kill("SIGKILL");
+      removeFolder(this.#folder);
+    });
+  }
+
+  /** Call it outside of tests, so that none of them owns the process; or dispose of it. */
+  static async start(): Promise<S3Server> {
+    const server = new S3Server();
+    await server.#listens();
+    return server;
+  }
+
+  /** Resolves when it is dead. Its buckets stay. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    child?.ref();
+    child?.kill("SIGKILL");
+    await child?.status;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.kill();
+  }
+
+  /** Starts it again after its death. */
+  async revive(): Promise<void> {
+    this.#child = this.#spawn();
+    await this.#listens();
+  }
+
+  #spawn(): Deno.ChildProcess {
+    const child = new Deno.Command(PROGRAM, {
       args: [
         ...["--access", S3_KEYS.accessKeyId, "--secret", S3_KEYS.secretAccessKey],
         ...["--port", `127.0.0.1:${this.port}`, "--region", "us-east-1", "--quiet"],
@@ -50,20 +84,15 @@ export class S3Server {
       stdout: "null",
       stderr: "null",
     }).spawn();
-    this.#child.unref();
-    globalThis.addEventListener("unload", () => {
-      this.#child.kill("SIGKILL");
-      removeFolder(this.#folder);
-    });
+    child.unref();
+    return child;
   }
 
-  /** Call it outside of tests, so that none of them owns the process. */
-  static async start(): Promise<S3Server> {
-    const server = new S3Server();
+  async #listens(): Promise<void> {
     for (const untilMs = performance.now() + START_LIMIT_MS; performance.now() < untilMs;) {
       try {
-        (await Deno.connect({ hostname: "127.0.0.1", port: server.port })).close();
-        return server;
+        (await Deno.connect({ hostname: "127.0.0.1", port: this.port })).close();
+        return;
       } catch {
         await clock.pause(20);
       }

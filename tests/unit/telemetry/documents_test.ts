@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { parse } from "yaml";
+import { slugOf } from "../../../scripts/docs/heading_slug.ts";
 import { METHODS, OUTCOMES } from "../../../src/telemetry/instruments/http_labels.ts";
 import { COUNTERS } from "../../../src/telemetry/instruments/counters.ts";
 import { GAUGES } from "../../../src/telemetry/instruments/gauges.ts";
@@ -67,6 +68,22 @@ Deno.test("docs/prometheus/alerts.yml: each alert has a description, and a secti
     assert.ok(help.includes(`\n### ${alert}\n`), alert);
   }
 });
+
+/** Documents on larder's site, as alerts and the dashboard link to them. */
+const LINK_REGEXP =
+  /https:\/\/larder\.github\.io\/larder\/(?<page>[\w-]+)\.html(?:#(?<section>[^"]*))?/g;
+
+for (const path of ["grafana/larder.json", "prometheus/alerts.yml", "prometheus/alerts_test.yml"]) {
+  Deno.test(`docs/${path}: each link leads to a heading of a document in this repository`, () => {
+    const links = [...Deno.readTextFileSync(DOCS + path).matchAll(LINK_REGEXP)];
+    assert.ok(links.length > 10, "the links are found");
+    for (const { groups: { page = "", section } = {} } of links) {
+      const headings = Deno.readTextFileSync(`${DOCS}${page}.md`).matchAll(/^#+ (.+)$/gm);
+      const slugs = [...headings].map(([, heading = ""]) => slugOf(heading));
+      if (section !== undefined) assert.ok(slugs.includes(section), `${page}.md#${section}`);
+    }
+  });
+}
 
 interface Alert {
   readonly alert: string;
