@@ -6,6 +6,7 @@ import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
 import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
+import { Planner } from "../cache/plan/planner.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
@@ -25,6 +26,7 @@ import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";
 import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
 import { pageActionRoutes } from "../http/routes/page_actions.ts";
+import { planRoute, planTurns } from "../http/routes/plan.ts";
 import { pinnedClosuresRoute, pinRoute, pinsRoute } from "../http/routes/pins.ts";
 import { pubkeyRoute } from "../http/routes/pubkey.ts";
 import { type Route, Router } from "../http/routes/router.ts";
@@ -115,7 +117,9 @@ export function buildApp(given: AppParts): App {
   const transfers = { inFlight, downloads, reads, uploads: uploads.inFlight };
   const shown = { upstreams: cache, transfers, storage: { space, disk, pins: pinReads }, history };
   const known = { names, kept: cache.kept, negative: cache.negative, record: paths };
-  const page = buildPage(parts, { ...shown, paths: known, isDraining: () => !ready });
+  const planner = new Planner({ ...cache, metadata: stores.metadata, nowMs: parts.nowMs });
+  const plans = resources.use(planTurns());
+  const page = buildPage(parts, { ...shown, paths: known, planner, isDraining: () => !ready });
   const pinsChanged = () => {
     page.pinsChanged();
     void space.altered();
@@ -133,6 +137,7 @@ export function buildApp(given: AppParts): App {
     pinsRoute(pinReads),
     pinnedClosuresRoute(pinReads),
     ...page.routes,
+    planRoute({ planner, turns: plans, log: telemetry.log }),
     ...documentRoutes(cache.documents),
     ...uploads.routes,
     ...telemetry.hasMetricsRoute ? [metricsRoute(metrics)] : [],
@@ -148,6 +153,7 @@ export function buildApp(given: AppParts): App {
       downloads.stopping();
       pinReads[Symbol.dispose]();
       page.stopping();
+      plans[Symbol.dispose]();
       void page.reportToMembers();
     },
     reportToMembers: () => page.reportToMembers(),

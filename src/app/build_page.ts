@@ -5,6 +5,7 @@ import { Explainer } from "../cache/explain/explainer.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { PathRecord } from "../cache/nar/path_record.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
+import type { Planner } from "../cache/plan/planner.ts";
 import type { StorePathNames } from "../cache/store_path_names.ts";
 import type { Page, PageSource } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";
@@ -54,6 +55,7 @@ export interface PageSubjects {
     /** The answers of upstreams about each path. */
     readonly record: PathRecord;
   };
+  readonly planner: Planner;
   readonly history: HistoryReader;
   readonly isDraining: () => boolean;
 }
@@ -116,7 +118,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
       return stored.length > 0 ? stored : record.findNamed(text, countMax);
     },
   };
-  const searches = new Searches({ explainer, names });
+  const searches = new Searches({ explainer, planner: subjects.planner, names });
   return {
     routes: [
       statsRoute(stats),

@@ -75,6 +75,7 @@ const EXPECTED: Readonly<Record<string, Needs>> = {
   "GET /": READING,
   "GET /stats": READING,
   "GET /explain": READING,
+  "POST /plan": READING,
   "GET /sign-in": MANAGING,
   "GET /pins": MANAGING,
   "GET /pins/closures": MANAGING,

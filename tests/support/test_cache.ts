@@ -193,6 +193,13 @@ export class TestCache implements AsyncDisposable {
     return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
   }
 
+  /** Sends a text by POST. */
+  async post(path: string, body: string): Promise<Response> {
+    const request = new Request(`http://cache.test${path}`, { method: "POST", body });
+    const answer = await this.#app.pipeline.handle(Object.assign(request, { peer: "127.0.0.1" }));
+    return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
+  }
+
   /** Sends a body by PUT, with its length; a stream without. */
   async put(
     path: string,

@@ -15,12 +15,7 @@ import type { NarinfoFetches, NarinfoRequest } from "./narinfo_fetches.ts";
 import type { NarinfoRefresh } from "./narinfo_refresh.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";
-
-/**
- * How long a narinfo whose NAR is not here is served after an upstream was last seen with it. A
- * client asks for the NAR within minutes, and upstreams lose NARs seldom.
- */
-const SEEN_MAX_MS = 60 * 60 * 1_000;
+import { seenOfLate } from "./seen_of_late.ts";
 
 /** `text` is `undefined` for an absent narinfo. */
 export interface NarinfoAnswer {
@@ -167,16 +162,10 @@ export class NarinfoServer {
       return "leads to its NAR";
     }
     const gone = nar.kept === undefined ? "may be gone" : "lost";
-    if (!this.#wasSeen(nar)) return gone;
-    const { demotions } = this.#deps;
+    const { demotions, kept, nowMs } = this.#deps;
+    if (!seenOfLate(nar, { nowMs: nowMs(), lostAtMs: kept.lostAtMs(nar) })) return gone;
     if (demotions.none) return "leads to its NAR";
     return this.#maySend(row, nar).then((may) => may ? "leads to its NAR" : gone);
-  }
-
-  #wasSeen(nar: NarRecord): boolean {
-    const { kept, nowMs } = this.#deps;
-    const { seenAtMs = 0 } = nar;
-    return nowMs() - seenAtMs <= SEEN_MAX_MS && seenAtMs > (kept.lostAtMs(nar) ?? 0);
   }
 
   async #maySend(row: NarinfoRow, nar: NarRecord): Promise<boolean> {

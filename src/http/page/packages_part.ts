@@ -1,5 +1,6 @@
 import { formatBytes } from "../../base/format_units.ts";
 import type { Explanation } from "../../cache/explain/explanation.ts";
+import type { PlannedPath } from "../../cache/plan/planned_path.ts";
 import type { NamedPath } from "../../metadata/name_finder.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type Tone, toneIcon } from "./icons.ts";
@@ -8,12 +9,26 @@ import { pinForm, unpinForm } from "./actions_part.ts";
 /** The longest list of names. */
 export const NAMED_MAX = 50;
 
+/** The longest list of store paths. */
+export const LISTED_MAX = 100;
+
+/** Where each path of a list is. */
+export interface Listed {
+  /** The first LISTED_MAX of them. */
+  readonly paths: readonly PlannedPath[];
+  readonly count: number;
+  /** Words that are no store path. */
+  readonly unreadable: readonly string[];
+}
+
 /** Result of a search. */
 export interface Found {
   /** The query as typed; empty without a search. */
   readonly query: string;
   /** Explanation of a store path or its hash. */
   readonly explanation: Explanation | undefined;
+  /** Set for several store paths or hashes. */
+  readonly listed: Listed | undefined;
   /** Stored paths whose names contain any other text: the newest, at most NAMED_MAX. */
   readonly named: readonly NamedPath[];
   /** Why there is no result: the database did not answer, or too many others search. */
@@ -27,6 +42,16 @@ const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, wo
   not_stored: ["idle", "not here"],
 };
 
+/** Words that the list repeats. */
+const UNREADABLE_MAX = 5;
+
+const STATES: Readonly<Record<PlannedPath["state"], readonly [tone: Tone, word: string]>> = {
+  here: ["good", "here"],
+  upstream: ["fair", "upstream"],
+  nowhere: ["bad", "nowhere"],
+  unknown: ["idle", "unknown"],
+};
+
 const FAILURES = {
   unreadable: "The database cannot be read at the moment.",
   busy: "Too many searches run at the moment. Try again in some seconds.",
@@ -34,18 +59,39 @@ const FAILURES = {
 
 /** A search by store path, hash or name, and its results. */
 export function packagesPart(
-  { query, explanation, named, failure }: Found,
+  { query, explanation, listed, named, failure }: Found,
   { mayManage }: { readonly mayManage: boolean },
 ): Html {
   const shown = failure !== undefined
     ? markup`<p class="none found">${FAILURES[failure]}</p>`
+    : listed !== undefined
+    ? list(listed)
     : explanation === undefined
     ? names(query, named)
     : explained(explanation, mayManage);
   return markup`<form method="get" action="./#packages" class="search" role="search">
-<label for="query">Store path, hash or name</label>
+<label for="query">Store paths, hashes, or a name</label>
 <div><input id="query" name="q" value="${query}" spellcheck="false" autocomplete="off">
 <button id="search">Explain</button></div></form>${shown}`;
+}
+
+function list({ paths, count, unreadable }: Listed): Html {
+  return markup`<ul class="found">${
+    paths.map(({ hash, name, state, bytes, upstreams: [upstream] }) => {
+      const [tone, word] = STATES[state];
+      const from = upstream === undefined ? "" : `, ${upstream}`;
+      return markup`<li><span class="mark">${
+        toneIcon(tone)
+      }${word}</span> <a href="?q=${hash}#packages">${name ?? hash}</a> <code>${hash}</code>${
+        bytes !== null && markup` <span class="quiet">${formatBytes(bytes)}${from}</span>`
+      }</li>`;
+    })
+  }${count > paths.length && markup`<li>These are the first ${paths.length} of ${count}.</li>`}${
+    unreadable.length > 0 &&
+    markup`<li>This is no store path and no hash: ${unreadable.slice(0, UNREADABLE_MAX).join(" ")}${
+      unreadable.length > UNREADABLE_MAX && " …"
+    }</li>`
+  }</ul>`;
 }
 
 function names(query: string, named: Found["named"]): Part {

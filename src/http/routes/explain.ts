@@ -42,10 +42,11 @@ export function waiterOf({ peer = "", signal, hungUp = signal }: ClientRequest):
   return { client: peer, signal: hungUp };
 }
 
-function foundAnswer({ failure, explanation, named }: Found, head: boolean): Answer {
+function foundAnswer({ failure, explanation, listed, named }: Found, head: boolean): Answer {
   if (failure !== undefined) return statusAnswer(503, head, failure === "busy" ? RETRY_AFTER : {});
   const found = {
     explanation: explanation ?? null,
+    ...listed === undefined ? {} : { listed },
     named: named.map(({ storePathHash, name }) => ({ hash: storePathHash, name })),
   };
   return textAnswer(JSON.stringify(found), head, PARTS);

@@ -2,15 +2,17 @@ import { Failure } from "../../base/failure.ts";
 import { ReadTurns, type Waiter } from "../../base/read_turns.ts";
 import type { Explainer } from "../../cache/explain/explainer.ts";
 import type { Explanation } from "../../cache/explain/explanation.ts";
+import type { Planner } from "../../cache/plan/planner.ts";
 import type { NameFinder } from "../../metadata/name_finder.ts";
-import { type Found, NAMED_MAX } from "../page/packages_part.ts";
-import { storePathIn, type TypedPath } from "./store_path_text.ts";
+import { type Found, LISTED_MAX, NAMED_MAX } from "../page/packages_part.ts";
+import { storePathIn, storePathsIn, type TypedPath } from "./store_path_text.ts";
 
 /** Longer ones are no name and no store path. */
 const QUERY_CHARS_MAX = 300;
 
 export interface SearchesDeps {
   readonly explainer: Pick<Explainer, "explain">;
+  readonly planner: Pick<Planner, "planPaths">;
   readonly names: NameFinder;
 }
 
@@ -34,12 +36,31 @@ export class Searches implements Disposable {
     });
   }
 
-  /** Explains a store path, or finds store paths by name. Rejects for a client that left, alone. */
+  /**
+   * Explains a store path, tells where each of several is, or finds store paths by name. Rejects for
+   * a client that left, alone.
+   */
   async find(text: string, waiter: Waiter): Promise<Found> {
-    const query = text.trim().slice(0, QUERY_CHARS_MAX);
-    const none = { query, explanation: undefined, named: [], failure: undefined };
+    const list = storePathsIn(text);
+    const query = list === undefined ? text.trim().slice(0, QUERY_CHARS_MAX) : text.trim();
+    const none = {
+      query,
+      explanation: undefined,
+      listed: undefined,
+      named: [],
+      failure: undefined,
+    };
     if (query === "") return none;
     try {
+      if (list !== undefined) {
+        const paths = list.paths.slice(0, LISTED_MAX);
+        const listed = await this.#turns.run(waiter, {
+          key: `list ${paths.map(({ hash, name }) => `${hash} ${name ?? ""}`).join(" ")}`,
+          run: (signal) => this.#deps.planner.planPaths(paths, { requestId: "search", signal }),
+        });
+        const { length: count } = list.paths;
+        return { ...none, listed: { paths: listed, count, unreadable: list.unreadable } };
+      }
       const path = storePathIn(query);
       if (path !== undefined) return { ...none, explanation: await this.explain(path, waiter) };
       const named = await this.#turns.run(waiter, {

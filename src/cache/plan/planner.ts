@@ -1,0 +1,210 @@
+import pLimit from "p-limit";
+import { Failure } from "../../base/failure.ts";
+import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
+import { nameInNarinfo } from "../../nix/narinfo_name.ts";
+import { referencesInNarinfo } from "../../nix/narinfo_references.ts";
+import {
+  type BaseName,
+  hashOfBaseName,
+  nameOfBaseName,
+  type StorePathHash,
+} from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
+import type { PoolAnswer } from "../../upstream/narinfo_query.ts";
+import type { NarRates } from "../../upstream/nar_rates.ts";
+import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import type { KeptNars } from "../kept/kept_nars.ts";
+import { narRowOf } from "../nar/nar_naming.ts";
+import type { NarinfoFetches } from "../narinfo/narinfo_fetches.ts";
+import type { NegativeCache } from "../narinfo/negative_cache.ts";
+import { seenOfLate } from "../narinfo/seen_of_late.ts";
+import type { PlannedPath, PlannedUpstream } from "./planned_path.ts";
+
+/** Paths of one plan that are looked up at a time, most of them at an upstream. */
+const AT_ONCE = 64;
+
+export interface PlannerDeps {
+  readonly metadata: Pick<MetadataStore, "findNarinfo" | "findNar" | "sourcesOf">;
+  readonly kept: Pick<KeptNars, "isHere" | "lostAtMs">;
+  readonly negative: Pick<NegativeCache, "has">;
+  readonly narinfoFetches: Pick<NarinfoFetches, "isInFlight" | "fetch" | "prefetch">;
+  readonly pool: Pick<
+    UpstreamPool,
+    "isEmpty" | "has" | "isDown" | "order" | "prefetchNarinfo" | "probeIfDown"
+  >;
+  readonly rates: Pick<NarRates, "of">;
+  /** The most paths of one plan. */
+  readonly pathsMax?: number;
+  readonly nowMs: () => number;
+}
+
+export const PLAN_PATHS_MAX = 50_000;
+
+export interface PlanOptions {
+  /** Paths that are left out, with what only they reach: an earlier plan has them. */
+  readonly except?: Iterable<StorePathHash>;
+  readonly requestId: string;
+  readonly signal: AbortSignal;
+  /** Called with each path; the plan goes on when it resolves. */
+  readonly tell: (path: PlannedPath) => void | Promise<void>;
+}
+
+/** Where a path is, and its references as far as anybody knows them. */
+interface Looked {
+  readonly path: PlannedPath;
+  readonly references: readonly BaseName[];
+}
+
+type Asked = Pick<PlanOptions, "requestId">;
+
+/**
+ * Tells where a pull would find store paths: here, at an upstream, or nowhere. It fetches no NAR,
+ * counts no use, and starts no prefetch. It asks upstreams for the narinfos that are missing here, as
+ * a prefetch does: never before a client, and without an effect on their health.
+ */
+export class Planner {
+  readonly #deps: PlannerDeps;
+
+  constructor(deps: PlannerDeps) {
+    this.#deps = deps;
+  }
+
+  /** The upstreams in the order in which larder asks them for NARs. */
+  upstreams(): readonly PlannedUpstream[] {
+    const { pool, rates } = this.#deps;
+    return pool.order("nar").map((url) => ({
+      url,
+      is_up: !pool.isDown(url, "narinfo"),
+      bytes_per_second: rates.of(url) ?? null,
+    }));
+  }
+
+  /** Tells each path that the roots reach, once. Throws "bad-request" for too many of them. */
+  async planClosure(roots: readonly StorePathHash[], options: PlanOptions): Promise<void> {
+    const { pathsMax = PLAN_PATHS_MAX } = this.#deps;
+    const { except = [], signal, tell } = options;
+    const seen = new Set<StorePathHash>(except);
+    const limit = pLimit(AT_ONCE);
+    const slice = clock.slice(signal);
+    const isNew = (storePathHash: StorePathHash) => {
+      if (seen.size === seen.add(storePathHash).size) return false;
+      if (seen.size <= pathsMax) return true;
+      throw new Failure("bad-request", `Cannot plan: over ${pathsMax} paths`);
+    };
+    const visit = async (storePathHash: StorePathHash, name?: string): Promise<void> => {
+      const references = await limit(async () => {
+        signal.throwIfAborted();
+        if (slice.isOver) await slice.yield();
+        const { path, references } = await this.#look(storePathHash, name, options);
+        await tell(path);
+        return references;
+      });
+      const next = references.filter((one) => isNew(hashOfBaseName(one)));
+      await Promise.all(next.map((one) => visit(hashOfBaseName(one), nameOfBaseName(one))));
+    };
+    await this.#probeIfDown();
+    try {
+      await Promise.all(roots.filter(isNew).map((root) => visit(root)));
+    } finally {
+      limit.clearQueue();
+    }
+  }
+
+  /** The same for a few paths without their references, in the order given. */
+  async planPaths(
+    paths: readonly { readonly hash: StorePathHash; readonly name?: string | undefined }[],
+    { signal, ...asked }: Asked & Pick<PlanOptions, "signal">,
+  ): Promise<readonly PlannedPath[]> {
+    const limit = pLimit(AT_ONCE);
+    await this.#probeIfDown();
+    return await limit.map(paths, async ({ hash, name }) => {
+      signal.throwIfAborted();
+      return (await this.#look(hash, name, asked)).path;
+    });
+  }
+
+  /** Resolves within a second. */
+  async #probeIfDown(): Promise<void> {
+    const { pool } = this.#deps;
+    await pool.probeIfDown(pool.order("narinfo"), "narinfo");
+  }
+
+  async #look(hash: StorePathHash, given: string | undefined, asked: Asked): Promise<Looked> {
+    const { metadata, negative, narinfoFetches, pool } = this.#deps;
+    const nobody = (state: "nowhere" | "unknown", name = given ?? null) => ({
+      path: { hash, name, state, nar: null, bytes: null, upstreams: [] },
+      references: [],
+    });
+    if (negative.has(hash)) return nobody("nowhere");
+    const row = await metadata.findNarinfo(hash);
+    if (row !== undefined) {
+      return await this.#offered(row) ?? await this.#askAgain(row, asked) ??
+        nobody("nowhere", nameInNarinfo(row.body) ?? null);
+    }
+    if (pool.isEmpty) return nobody("nowhere");
+    const request = { requestId: asked.requestId, came: () => undefined };
+    const spare = { urls: this.#up(), isComplete: true };
+    const narinfo = narinfoFetches.isInFlight(hash)
+      ? (await narinfoFetches.fetch({ storePathHash: hash, row, ...request })).narinfo
+      : await narinfoFetches.prefetch(hash, { ...request, spare });
+    if (narinfo.kind !== "found") return nobody(narinfo.kind === "absent" ? "nowhere" : "unknown");
+    const found = await metadata.findNarinfo(hash);
+    return found && await this.#offered(found) || nobody("unknown");
+  }
+
+  /** Not here, and seen upstream a while ago at best: its narinfo may lead nowhere. */
+  async #askAgain(row: NarinfoRow, { requestId }: Asked): Promise<Looked | undefined> {
+    const { pool } = this.#deps;
+    if (pool.isEmpty) return undefined;
+    const { storePathHash: hash, body } = row;
+    const answer = await pool.prefetchNarinfo(hash, { urls: this.#up() }, requestId);
+    if (answer.kind === "absent") return undefined;
+    const references = referencesInNarinfo(body);
+    const name = nameInNarinfo(body) ?? null;
+    if (answer.kind === "unknown") {
+      const nothing = { nar: null, bytes: null, upstreams: [] };
+      return { path: { hash, name, state: "unknown", ...nothing }, references };
+    }
+    const { narinfo } = answer.best;
+    const { name: nar, fileSize, narSize } = narRowOf(narinfo);
+    const facts = { nar, bytes: fileSize ?? narSize, upstreams: offering(answer) };
+    return {
+      path: { hash, name, state: "upstream", ...facts },
+      references: narinfo.references,
+    };
+  }
+
+  /** `undefined` where upstreams must be asked for the narinfo again. */
+  async #offered(row: NarinfoRow): Promise<Looked | undefined> {
+    const { metadata, kept, nowMs } = this.#deps;
+    const nar = await metadata.findNar(row.narName);
+    if (nar === undefined) return undefined;
+    const { storePathHash: hash, body } = row;
+    const path = { hash, name: nameInNarinfo(body) ?? null, nar: nar.name };
+    const references = referencesInNarinfo(body);
+    if (await kept.isHere(nar, "plan")) {
+      const bytes = nar.kept?.fileSize ?? null;
+      return { path: { ...path, state: "here", bytes, upstreams: [] }, references };
+    }
+    if (!seenOfLate(nar, { nowMs: nowMs(), lostAtMs: kept.lostAtMs(nar) })) return undefined;
+    const upstreams = await this.#sourcesOf(nar);
+    if (upstreams.length === 0) return undefined;
+    const bytes = nar.fileSize ?? nar.narSize;
+    return { path: { ...path, state: "upstream", bytes, upstreams }, references };
+  }
+
+  /** The upstreams of the settings that have the NAR, the preferred one first. */
+  async #sourcesOf({ name }: NarRecord): Promise<readonly string[]> {
+    const sources = (await this.#deps.metadata.sourcesOf(name)).map(({ upstream }) => upstream);
+    return this.#deps.pool.order("nar").filter((url) => sources.includes(url));
+  }
+
+  #up(): readonly string[] {
+    const { pool } = this.#deps;
+    return pool.order("narinfo").filter((url) => !pool.isDown(url, "narinfo"));
+  }
+}
+
+function offering(answer: Extract<PoolAnswer, { kind: "found" }>): readonly string[] {
+  return [answer.best, ...answer.others].map(({ upstream }) => upstream);
+}

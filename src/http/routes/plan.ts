@@ -1,0 +1,186 @@
+import type { Bytes } from "../../base/bytes.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
+import { MemoryAllowance } from "../../base/memory_allowance.ts";
+import { wholeNumber } from "../../base/plain_number.ts";
+import { ReadTurns, type ReadTurnsLimits } from "../../base/read_turns.ts";
+import type { PlannedPath } from "../../cache/plan/planned_path.ts";
+import { PLAN_PATHS_MAX, type Planner } from "../../cache/plan/planner.ts";
+import { collectBody, type CollectedBody } from "../../cache/upload/upload_body.ts";
+import { type UploadFault, UploadRefused } from "../../cache/upload/upload_outcome.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { type Answer, statusAnswer, streamAnswer } from "../message/answer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
+import { waiterOf } from "./explain.ts";
+import { RETRY_AFTER } from "../message/retry_after.ts";
+import type { Route } from "./router.ts";
+import { storePathHashIn } from "./store_path_text.ts";
+
+export interface PlanRouteDeps {
+  readonly planner: Pick<Planner, "planClosure" | "upstreams">;
+  readonly turns: ReadTurns;
+  readonly log: Pick<Logger, "debug">;
+}
+
+/** The most paths of one request, each in a line of its own. */
+const BODY_BYTES_MAX = PLAN_PATHS_MAX * 100;
+
+/** Bodies of the plans that run and wait. */
+const BODIES_BYTES_MAX = 4 * BODY_BYTES_MAX;
+
+/** Lines that wait for the client. */
+const LINES_BYTES_MAX = 256 * 1024;
+
+/** A client that takes nothing for so long loses its plan: others wait for their turn. */
+const STALL_MAX_MS = 10_000;
+
+/** A command waits up to a minute for the head of an answer. */
+const LIMITS: Partial<ReadTurnsLimits> = { waitMaxMs: 50_000, runMaxMs: 600_000 };
+
+/** The turns of plans: one runs at a time. Another one may ask upstreams for thousands of narinfos. */
+export function planTurns(): ReadTurns {
+  return new ReadTurns(LIMITS);
+}
+
+interface PlanRequest {
+  readonly roots: readonly StorePathHash[];
+  readonly except: readonly StorePathHash[];
+}
+
+/**
+ * `POST /plan`: tells where a pull would find the closures of store paths, as JSON lines. The body
+ * has a store path or its hash on each line. A line that begins with "-" leaves a path out.
+ */
+export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
+  const allowance = new MemoryAllowance(BODIES_BYTES_MAX);
+  let plans = 0;
+  return {
+    name: "/plan",
+    path: "/plan",
+    audience: "own-names",
+    inPieces: true,
+    methods: {
+      async POST({ request, requestId, head }): Promise<Answer> {
+        const body = await bodyOf(request, allowance);
+        if (typeof body === "number") {
+          return statusAnswer(body, head, body === 503 ? RETRY_AFTER : {});
+        }
+        using held = new DisposableStack();
+        held.use(body);
+        const order = readOrder(new TextDecoder().decode(body.bytes));
+        if (order === undefined) return statusAnswer(400, head);
+        const { roots, except } = order;
+        const lines = new Lines();
+        const begun = Promise.withResolvers<void>();
+        const over = turns.run(waiterOf(request), {
+          key: String(++plans),
+          async run(signal) {
+            begun.resolve();
+            const tell = (path: PlannedPath) => lines.add({ event: "path", ...path });
+            try {
+              await planner.planClosure(roots, { except, requestId, signal, tell });
+              await lines.add({ event: "done", upstreams: planner.upstreams() });
+            } catch (error) {
+              if (!(error instanceof Failure) || error.kind !== "bad-request") throw error;
+              await lines.add({ event: "too_many_paths", paths_max: PLAN_PATHS_MAX });
+            }
+          },
+        });
+        // Throws for a plan that gets no turn.
+        await Promise.race([begun.promise, over]);
+        // The paths of the body are in memory as long as the plan.
+        const rest = held.move();
+        over.finally(() => rest.dispose()).then(() => lines.end(), (error) => {
+          log.debug("plan ended early", { error: messageOf(error), request_id: requestId });
+          lines.end(error);
+        });
+        const parts = { status: 200, type: "application/x-ndjson", lifetime: "never" } as const;
+        return streamAnswer(lines.stream, parts);
+      },
+    },
+  };
+}
+
+/** The statuses of bodies that cannot be read; others are cut. */
+const BODY_STATUSES: Readonly<Partial<Record<UploadFault, number>>> = {
+  "too-large": 413,
+  "overloaded": 503,
+  "stalled": 408,
+};
+
+/** The status of the answer to a body that is too long, ends early or finds no memory. */
+async function bodyOf(
+  request: ClientRequest,
+  allowance: MemoryAllowance,
+): Promise<CollectedBody | number> {
+  try {
+    const length = wholeNumber(request.headers.get("content-length"));
+    const body = { stream: request.body, length, giveUp: () => request.giveUpBody?.() };
+    return await collectBody(body, { bytesMax: BODY_BYTES_MAX, allowance });
+  } catch (error) {
+    if (!(error instanceof UploadRefused)) throw error;
+    return BODY_STATUSES[error.fault] ?? 400;
+  }
+}
+
+/** `undefined` without a path, for too many of them, and for a line that is none. */
+function readOrder(text: string): PlanRequest | undefined {
+  const roots = new Set<StorePathHash>();
+  const except = new Set<StorePathHash>();
+  for (const line of text.split("\n")) {
+    if (line.trim() === "") continue;
+    const isLeftOut = line.startsWith("-");
+    const hash = storePathHashIn(isLeftOut ? line.slice(1) : line);
+    if (hash === undefined) return undefined;
+    (isLeftOut ? except : roots).add(hash);
+  }
+  const isTooMuch = roots.size + except.size > PLAN_PATHS_MAX;
+  return roots.size === 0 || isTooMuch ? undefined : { roots: [...roots], except: [...except] };
+}
+
+/** JSON lines at the client's pace. */
+class Lines {
+  readonly stream: ReadableStream<Bytes>;
+  readonly #encoder = new TextEncoder();
+  #controller: ReadableStreamDefaultController<Bytes> | undefined;
+  #room = Promise.withResolvers<void>();
+  #isOver = false;
+
+  constructor() {
+    this.stream = new ReadableStream<Bytes>({
+      start: (controller) => void (this.#controller = controller),
+      pull: () => this.#roomCame(),
+      cancel: () => {
+        this.#isOver = true;
+        this.#roomCame();
+      },
+    }, new ByteLengthQueuingStrategy({ highWaterMark: LINES_BYTES_MAX }));
+  }
+
+  /** Waits for room. Throws when the client has left, or takes nothing for too long. */
+  async add(line: object): Promise<void> {
+    while (!this.#isOver && (this.#controller?.desiredSize ?? 0) <= 0) {
+      const hasRoom = await clock.within(this.#room.promise.then(() => true), STALL_MAX_MS);
+      if (hasRoom === undefined) {
+        throw new Failure("stalled", "Cannot send plan: the client stalls");
+      }
+    }
+    if (this.#isOver) throw new Failure("stalled", "Cannot send plan: the client has left");
+    this.#controller?.enqueue(this.#encoder.encode(`${JSON.stringify(line)}\n`));
+  }
+
+  #roomCame(): void {
+    const { resolve } = this.#room;
+    this.#room = Promise.withResolvers();
+    resolve();
+  }
+
+  end(error?: unknown): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    // After the status line, only a broken transfer can report an error.
+    if (error === undefined) this.#controller?.close();
+    else this.#controller?.error(error);
+  }
+}
