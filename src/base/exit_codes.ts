@@ -5,4 +5,6 @@ export const EXIT = {
   failed: 1,
   /** Invalid arguments, variables or configuration file; nothing was started. */
   usage: 2,
+  /** `larder plan`: some paths are nowhere, so a client has to build them. */
+  nowhere: 3,
 } as const;

@@ -13,6 +13,7 @@ import { manCommand } from "./man.ts";
 import { MIGRATE } from "./migrate.ts";
 import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
+import { PLAN } from "./plan.ts";
 import { SERVE } from "./serve.ts";
 import { STATUS } from "./status.ts";
 import { SYSTEMD_UNIT } from "./systemd_unit.ts";
@@ -27,6 +28,7 @@ export const COMMANDS: readonly Command[] = [
   CLIENT_CONFIG,
   STATUS,
   EXPLAIN,
+  PLAN,
   WARM,
   PIN,
   UNPIN,

@@ -46,7 +46,8 @@ This machine's nix evaluates the output of a flake, and does not build it.
   run: warmCommand,
 };
 
-const RETRY_DELAYS_MS = [250, 1_000, 4_000];
+/** Pauses before a command asks again for what it fetches. */
+export const RETRY_DELAYS_MS = [250, 1_000, 4_000];
 
 async function warmCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const { flags, rest } = parseArguments(FLAGS, { ...process, args });

@@ -1,5 +1,6 @@
 import { Failure } from "../../base/failure.ts";
-import { hashOfBaseName, parseStorePath } from "../../nix/store_path.ts";
+import { type BaseName, hashOfBaseName, parseStorePath } from "../../nix/store_path.ts";
+import { ServerJson } from "./server_json.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 
 /** Runs this machine's Nix, whose standard error is the user's. */
@@ -10,9 +11,20 @@ export interface NixOutcome {
   readonly output: string;
 }
 
-/** The store paths that `nix build` would bring into the store, of a derivation or a string. */
-const OUT_PATHS = "d: if builtins.isString d then [ d ] else " +
-  'map (o: d.${o}.outPath) (d.meta.outputsToInstall or [ (d.outputName or "out") ])';
+/** A store path of an installable. */
+export interface EvaluatedPath extends StorePathArgument {
+  readonly baseName: BaseName;
+  /** The store path of the `.drv` that builds it. */
+  readonly derivation: string | undefined;
+}
+
+/**
+ * The store paths that `nix build` would bring into the store, of a derivation or a string, and the
+ * derivation of each.
+ */
+const OUT_PATHS = "d: if builtins.isString d then [ { path = d; } ] else " +
+  "map (o: { path = d.${o}.outPath; derivation = d.drvPath; }) " +
+  '(d.meta.outputsToInstall or [ (d.outputName or "out") ])';
 
 const EVAL = [
   ...["--extra-experimental-features", "nix-command flakes", "eval", "--json"],
@@ -28,20 +40,17 @@ export function isInstallable(word: string): boolean {
 export async function evaluateInstallable(
   installable: string,
   nix: RunNix,
-): Promise<readonly StorePathArgument[]> {
+): Promise<readonly EvaluatedPath[]> {
   const outcome = await nix([...EVAL, "--", installable]);
   if (outcome === undefined) {
     const advice = "there is no nix on this machine; give the store path";
     throw new Failure("unavailable", `Cannot evaluate ${installable}: ${advice}`);
   }
   if (!outcome.isSuccess) throw new Failure("bad-request", `Cannot evaluate ${installable}`);
-  return readPaths(outcome.output).map((given) => {
+  return new ServerJson(JSON.parse(outcome.output)).list.map((one) => {
+    const given = one.at("path").text ?? "";
     const baseName = parseStorePath(given);
-    return { given, storePathHash: hashOfBaseName(baseName), baseName };
+    const derivation = one.at("derivation").text;
+    return { given, storePathHash: hashOfBaseName(baseName), baseName, derivation };
   });
-}
-
-function readPaths(json: string): readonly string[] {
-  const paths: unknown = JSON.parse(json);
-  return Array.isArray(paths) ? paths.map(String) : [];
 }

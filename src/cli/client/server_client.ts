@@ -32,6 +32,7 @@ export interface RequestOptions {
   /** Time limit for the response's headers. */
   readonly limitMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
   /** Follows redirects of a GET to another server. The token stays here. */
   readonly redirect?: "follow";
 }
@@ -83,7 +84,7 @@ export class ServerClient implements Disposable {
   }
 
   async #send(method: string, path: string, options: RequestOptions): Promise<Response> {
-    const { limitMs = ANSWER_LIMIT_MS, headers = {}, redirect = "manual" } = options;
+    const { limitMs = ANSWER_LIMIT_MS, headers = {}, body, redirect = "manual" } = options;
     const { token } = this.#settings;
     const http = await (this.#http ??= this.#connecting());
     const late = new AbortController();
@@ -91,6 +92,7 @@ export class ServerClient implements Disposable {
     try {
       return await fetch(`${this.#base}${path}`, {
         method,
+        ...body === undefined ? {} : { body },
         headers: {
           ...headers,
           [COMMAND_HEADER]: "1",

@@ -31,6 +31,8 @@ export interface WarmDeps {
   readonly client: Pick<ServerClient, "request">;
   /** Pauses before each retry. */
   readonly retryDelaysMs: readonly number[];
+  /** False: fetches the roots alone, without their references. Default: their closures. */
+  readonly followsReferences?: boolean;
 }
 
 const AT_ONCE = 8;
@@ -178,7 +180,9 @@ export class WarmClosure {
     const narinfo = await this.#tried(path, delaysMs, () => this.#narinfo(storePathHash));
     if (narinfo === undefined) return void this.#progress.pathsDone++;
     path.references = narinfo.references.map(hashOfBaseName);
-    for (const baseName of narinfo.references) this.#know(hashOfBaseName(baseName), baseName);
+    if (this.#deps.followsReferences ?? true) {
+      for (const baseName of narinfo.references) this.#know(hashOfBaseName(baseName), baseName);
+    }
     const { url, fileSize = 0 } = narinfo;
     const known = this.#nars.get(url);
     const fileBytesMax = fileBytesMaxOf(narinfo);

@@ -44,6 +44,7 @@ const COMMANDS: readonly (readonly [words: readonly string[], sentence: RegExp])
   [["explain", "hello"], /Cannot read \/explain: the answer is over 8\.0 MiB; is it larder/],
   [["status", "--strict"], /Cannot read \/stats: the answer is over 8\.0 MiB; is it larder/],
   [["warm", object.storePath], /Cannot read \/\S+\.narinfo: the answer is over/],
+  [["plan", object.storePath], /Cannot read the plan: is the server larder/],
   [["gc"], /Cannot read the run's progress: is the server larder/],
 ];
 

@@ -54,7 +54,7 @@ Deno.test("larder: help fits a terminal of 100 columns", async () => {
 });
 
 Deno.test("larder: help of a command that speaks to a server shows its own flags", async () => {
-  for (const name of ["pin", "unpin", "pins", "warm", "gc"]) {
+  for (const name of ["pin", "unpin", "pins", "plan", "warm", "gc"]) {
     const { status, out } = await larder(["help", name]);
 
     assert.equal(status, 0);
@@ -77,14 +77,14 @@ Deno.test("larder: only help of serve lists the options of the server", async ()
   }
 });
 
-Deno.test("larder: every command but warm gives up running programs at its start", async () => {
+Deno.test("larder: every command but plan and warm gives up running programs at its start", async () => {
   const kept: string[] = [];
   for (const { name } of COMMANDS) {
     let isGivenUp = false;
     await runLarder([name, "--help"], { giveUpRun: () => void (isGivenUp = true) });
     if (!isGivenUp) kept.push(name);
   }
-  assert.deepEqual(kept, ["warm"]);
+  assert.deepEqual(kept, ["plan", "warm"]);
 });
 
 Deno.test("larder: a permission that is given up is gone", async () => {

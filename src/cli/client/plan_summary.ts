@@ -1,0 +1,65 @@
+import type { PlannedEntry } from "./closure_plan.ts";
+import type { AnsweredUpstream } from "./plan_answer.ts";
+
+/** The figures of a plan. Paths with the same NAR file have its bytes once. */
+export interface PlanSummary {
+  readonly paths: number;
+  readonly here: { readonly paths: number; readonly bytes: number };
+  readonly upstream: UpstreamPart;
+  readonly nowhere: { readonly paths: number };
+  readonly unknown: { readonly paths: number };
+}
+
+interface UpstreamPart {
+  readonly paths: number;
+  readonly nars: number;
+  readonly bytes: number;
+  /** Time for the bytes of measured upstreams, one after the other; `undefined` without any. */
+  readonly seconds: number | undefined;
+  /** Bytes of upstreams that have sent no NAR of some size since the start of the server. */
+  readonly unmeasuredBytes: number;
+}
+
+export function summaryOf(
+  entries: readonly PlannedEntry[],
+  upstreams: readonly AnsweredUpstream[],
+): PlanSummary {
+  const of = (state: PlannedEntry["state"]) => entries.filter((entry) => entry.state === state);
+  const [here, upstream] = [of("here"), of("upstream")];
+  return {
+    paths: entries.length,
+    here: { paths: here.length, bytes: bytesOf(narsOf(here)) },
+    upstream: { paths: upstream.length, ...transferOf(narsOf(upstream), upstreams) },
+    nowhere: { paths: of("nowhere").length },
+    unknown: { paths: of("unknown").length },
+  };
+}
+
+function transferOf(
+  nars: readonly PlannedEntry[],
+  upstreams: readonly AnsweredUpstream[],
+): Omit<UpstreamPart, "paths"> {
+  const rates = new Map(upstreams.map(({ url, bytesPerSecond }) => [url, bytesPerSecond]));
+  let seconds: number | undefined;
+  let unmeasuredBytes = 0;
+  for (const { bytes = 0, upstreams: [sender = ""] } of nars) {
+    const rate = rates.get(sender);
+    if (rate === undefined || rate <= 0) unmeasuredBytes += bytes;
+    else seconds = (seconds ?? 0) + bytes / rate;
+  }
+  return {
+    nars: nars.length,
+    bytes: bytesOf(nars),
+    seconds: seconds === undefined ? undefined : Math.round(seconds * 10) / 10,
+    unmeasuredBytes,
+  };
+}
+
+/** One entry of each NAR file. */
+function narsOf(entries: readonly PlannedEntry[]): readonly PlannedEntry[] {
+  return [...new Map(entries.map((entry) => [entry.nar ?? entry.hash, entry])).values()];
+}
+
+function bytesOf(nars: readonly PlannedEntry[]): number {
+  return nars.reduce((sum, { bytes = 0 }) => sum + bytes, 0);
+}

@@ -1,0 +1,207 @@
+import { EXIT } from "../base/exit_codes.ts";
+import { counted, formatBytes, formatSpan } from "../base/format_units.ts";
+import { boolean } from "../config/kinds/plain.ts";
+import { nameOfBaseName, STORE_DIR } from "../nix/store_path.ts";
+import { clock } from "../runtime/current.ts";
+import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
+import { ClosurePlan, type PlannedEntry } from "./client/closure_plan.ts";
+import { Derivations, type PlanRoot } from "./client/derivations.ts";
+import { reportFailures } from "./client/each.ts";
+import { evaluateInstallable, isInstallable } from "./client/installables.ts";
+import { readPlanOperands } from "./client/plan_operands.ts";
+import { type PlanSummary, summaryOf } from "./client/plan_summary.ts";
+import { ServerClient, ServerRefusal } from "./client/server_client.ts";
+import { StatusLine } from "./client/status_line.ts";
+import { WarmClosure } from "./client/warm_closure.ts";
+import { WarmMeter } from "./client/warm_meter.ts";
+import type { Command } from "./command.ts";
+import type { CommandProcess } from "./command_process.ts";
+import { parseArguments } from "./flags.ts";
+import { STORE_PATH_ABOUT } from "./pin.ts";
+import { RETRY_DELAYS_MS } from "./warm.ts";
+
+const FLAGS = {
+  fetch: { kind: boolean, default: false, help: "Fetch what is upstream into the cache" },
+  json: JSON_FLAG,
+  ...CLIENT_FLAGS,
+} as const;
+
+export const PLAN: Command = {
+  name: "plan",
+  summary: "Tell what a pull would fetch, wait for and build",
+  operands: "PATH|DRV|FLAKE#OUTPUT...",
+  about: `Before an update, it asks the server where each path of the closures is: here, upstream or
+nowhere. It fetches no NAR file. A client builds what is nowhere, so of a derivation the plan has
+what its build needs, too. What the client has in its own store already is in the plan as well.
+
+The exit status is 0 if all paths are here or upstream, 3 if some are nowhere, and 1 if the command
+fails, or an upstream did not answer about some paths.
+
+${STORE_PATH_ABOUT}DRV is a .drv file in the store: all its outputs, or some, as in x.drv^out,dev.
+This machine's nix evaluates the output of a flake, and does not build it. larder switches the
+experimental features nix-command and flakes on for that.
+`,
+  examples: [
+    ["larder plan nixpkgs#hello", "Tell where its closure is, or what its build needs"],
+    [
+      "larder plan .#nixosConfigurations.host.config.system.build.toplevel --fetch",
+      "Fetch what the next update needs, and list what it has to build",
+    ],
+    ["larder plan --json ./result | jq .nowhere.paths", "Count the paths that nobody has"],
+  ],
+  flags: FLAGS,
+  runsNix: true,
+  run: planCommand,
+};
+
+async function planCommand(args: readonly string[], process: CommandProcess): Promise<number> {
+  const { flags, rest } = parseArguments(FLAGS, { ...process, args });
+  const derivations = new Derivations(process);
+  const roots = await readRoots(rest, derivations, process);
+  using client = new ServerClient(flags, process);
+  const plan = new ClosurePlan({ client, derivations });
+  {
+    using _status = new StatusLine(process, () => `${counted(plan.count, "path")} looked up`);
+    await plan.run(roots).catch(explainRefusal);
+  }
+  const entries = plan.entries;
+  const summary = summaryOf(entries, plan.upstreams);
+  process.writeOut(
+    flags.json
+      ? `${JSON.stringify(jsonOf(summary, plan))}\n`
+      : `${sentenceOf(summary)}\n${listOf(entries)}`,
+  );
+  for (const { url } of plan.upstreams.filter(({ isUp }) => !isUp)) {
+    process.writeError(`larder: ${url} is down: what it alone has counts as nowhere\n`);
+  }
+  const fetched = flags.fetch ? await fetch(client, entries, flags.json, process) : EXIT.ok;
+  if (fetched !== EXIT.ok || summary.unknown.paths > 0) return EXIT.failed;
+  return summary.nowhere.paths > 0 ? EXIT.nowhere : EXIT.ok;
+}
+
+/** Throws a `ConfigError` for an invalid argument before it evaluates anything. */
+async function readRoots(
+  args: readonly string[],
+  derivations: Derivations,
+  process: CommandProcess,
+): Promise<readonly PlanRoot[]> {
+  const others = args.filter((arg) => !isInstallable(arg));
+  const operands = others.length === 0 && args.length > 0
+    ? { paths: [], derivations: [] }
+    : readPlanOperands(others, process);
+  const roots: PlanRoot[] = operands.paths.map(({ storePathHash, baseName }) => ({
+    storePathHash,
+    name: baseName && nameOfBaseName(baseName),
+  }));
+  for (const { path, outputs } of operands.derivations) {
+    roots.push(...await derivations.roots(path, outputs));
+  }
+  for (const installable of args.filter(isInstallable)) {
+    for (const one of await evaluateInstallable(installable, process.nix)) {
+      const { storePathHash, baseName, derivation } = one;
+      roots.push({ storePathHash, name: nameOfBaseName(baseName), derivation });
+    }
+  }
+  return roots;
+}
+
+/** An older larder has no plans. */
+function explainRefusal(error: unknown): never {
+  if (!(error instanceof ServerRefusal)) throw error;
+  if (error.status !== 503) throw error;
+  throw new ServerRefusal(503, "the server makes other plans at the moment: try again in a minute");
+}
+
+/** "of 1,412 paths 1,380 are here, 25 upstream (312.0 MiB, some 40 s at today's rate), …" */
+function sentenceOf({ paths, here, upstream, nowhere, unknown }: PlanSummary): string {
+  const is = here.paths === 1 ? "is" : "are";
+  const parts = [
+    `of ${counted(paths, "path")} ${number(here.paths)} ${is} here`,
+    `${number(upstream.paths)} upstream${
+      upstream.paths === 0 ? "" : ` (${formatBytes(upstream.bytes)}, ${timeOf(upstream)})`
+    }`,
+    `${number(nowhere.paths)} nowhere${
+      nowhere.paths === 0 ? "" : nowhere.paths === 1 ? ": it will be built" : ": they will be built"
+    }`,
+  ];
+  if (unknown.paths > 0) parts.push(`${number(unknown.paths)} unknown`);
+  return parts.join(", ");
+}
+
+function timeOf({ seconds, unmeasuredBytes }: PlanSummary["upstream"]): string {
+  if (seconds === undefined) return "no rate measured yet";
+  const span = seconds < 1 ? "1 s" : formatSpan(seconds);
+  const about = unmeasuredBytes > 0 ? "over" : seconds < 1 ? "under" : "some";
+  return `${about} ${span} at today's rate`;
+}
+
+function number(count: number): string {
+  return count.toLocaleString("en-US");
+}
+
+const TITLES = {
+  upstream: "upstream",
+  nowhere: "nowhere",
+  unknown: "unknown: an upstream failed, or no trusted key signs it; larder explain says which",
+} as const;
+
+/** The paths that are not here, the largest first. */
+function listOf(entries: readonly PlannedEntry[]): string {
+  return (Object.keys(TITLES) as (keyof typeof TITLES)[]).map((state) => {
+    const those = entries.filter((entry) => entry.state === state)
+      .toSorted((one, other) => (other.bytes ?? 0) - (one.bytes ?? 0));
+    return those.length === 0 ? "" : `\n${TITLES[state]}:\n${those.map(lineOf).join("")}`;
+  }).join("");
+}
+
+function lineOf({ hash, name, bytes, upstreams: [upstream] }: PlannedEntry): string {
+  const size = bytes === undefined ? "" : `  ${formatBytes(bytes)}`;
+  const from = upstream === undefined ? "" : `  ${upstream}`;
+  return `  ${STORE_DIR}/${hash}${name === undefined ? "" : `-${name}`}${size}${from}\n`;
+}
+
+function jsonOf(summary: PlanSummary, { entries, upstreams }: ClosurePlan): object {
+  const { seconds = null, unmeasuredBytes, ...upstream } = summary.upstream;
+  return {
+    ...summary,
+    upstream: { ...upstream, seconds, unmeasured_bytes: unmeasuredBytes },
+    upstreams: upstreams.map(({ url, isUp, bytesPerSecond = null }) => ({
+      ...{ url, is_up: isUp, bytes_per_second: bytesPerSecond },
+    })),
+    list: entries.map(({ hash, name = null, state, nar = null, bytes = null, ...more }) => ({
+      ...{ hash, name, state, nar, bytes, upstreams: more.upstreams },
+      derivation: more.derivation ?? null,
+    })),
+  };
+}
+
+/** Fetches what is upstream. Returns the exit status. */
+async function fetch(
+  client: ServerClient,
+  entries: readonly PlannedEntry[],
+  isQuiet: boolean,
+  process: CommandProcess,
+): Promise<number> {
+  const wanted = entries.filter(({ state }) => state === "upstream");
+  if (wanted.length === 0) return EXIT.ok;
+  const warm = new WarmClosure({
+    client,
+    retryDelaysMs: RETRY_DELAYS_MS,
+    followsReferences: false,
+  });
+  const meter = new WarmMeter();
+  {
+    using _status = new StatusLine(
+      process,
+      (columns) => meter.line(warm.progress, clock.nowMs(), columns),
+    );
+    await warm.run(wanted.map(({ hash, name }) => ({
+      storePathHash: hash,
+      name: name === undefined ? hash : `${hash}-${name}`,
+    })));
+  }
+  const { paths, nars, bytes } = warm.fetched;
+  const words = `${counted(paths, "path")}: ${formatBytes(bytes)} in ${counted(nars, "NAR file")}`;
+  if (!isQuiet) process.writeOut(`\nfetched ${words}\n`);
+  return reportFailures(warm.failures, "not fetched:", process.writeError);
+}
