@@ -1,6 +1,7 @@
 // Takes the pictures of the status page in docs: a real larder with upstreams, pins and downloads.
 // The month before is written into its database, and the addresses of this machine are replaced by
-// names that a reader knows. Needs chromium and the font Inter.
+// names that a reader knows. Needs chromium and the DejaVu fonts, which most machines have. It shows
+// no other font, so that the pictures are those of a machine without Inter.
 import { openBrowser, type Tab } from "../tests/support/browser.ts";
 import { eventually } from "../tests/support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../tests/support/fake_upstream.ts";
@@ -8,6 +9,7 @@ import { Gate } from "../tests/support/faults.ts";
 import { type LarderProcess, startLarder } from "../tests/support/larder_process.ts";
 import { makeStoreObject, type StoreObject } from "../tests/support/store_object.ts";
 import { tempFolder } from "../tests/support/temp_folder.ts";
+import { useFonts } from "./screenshots/fonts.ts";
 import { writePast } from "./screenshots/past.ts";
 
 const DESKTOP = 1_200;
@@ -38,6 +40,8 @@ const LARGE = ["firefox-145.0", "libreoffice-25.8.3", "chromium-143.0"].map((nam
   makeStoreObject({ name, references: [glibc], size: 24_000_000 + 9_000_000 * index })
 );
 
+using fonts = tempFolder();
+useFonts(fonts.path);
 const gate = new Gate();
 await using upstream = await fakeUpstream({ objects: [...KEPT, ...LARGE], stored: true });
 await using other = await fakeUpstream({});
@@ -54,8 +58,8 @@ const names = [
   [new URL(upstream.url).host, "cache.nixos.org"],
   [new URL(other.url).host, "nix-community.cachix.org"],
 ] as const;
-const rule = `MAP ${HOST}:80 127.0.0.1:${larder.port}`;
-await using browser = await openBrowser(`--host-resolver-rules=${rule}`);
+await pictureOfNew();
+await using browser = await browserFor(larder);
 await using tab = await browser.tab();
 
 for (let count = 0; count < PULLS; count++) {
@@ -69,7 +73,7 @@ const flow = setInterval(() => gate.release(FLOW_BYTES), FLOW_EVERY_MS);
 const downloads = await startDownloads(LARGE.slice(0, 1));
 await picture("light", { scheme: "light" });
 await picture("dark", { scheme: "dark" });
-await picture("mobile", { scheme: "light", width: PHONE, last: "#history" });
+await picture("mobile", { scheme: "light", width: PHONE });
 downloads.push(...await startDownloads(LARGE.slice(1)));
 await picture("busy", { scheme: "light", range: "month" });
 clearInterval(flow);
@@ -84,20 +88,39 @@ for (const download of downloads) {
 interface Look {
   readonly scheme: "light" | "dark";
   readonly width?: number;
-  /** The lowest card of the picture; default: all. */
-  readonly last?: string;
   readonly range?: string;
   /** More of the address. */
   readonly query?: string;
 }
 
-async function picture(name: string, look: Look): Promise<void> {
-  const { scheme, width = DESKTOP, last, range = "day", query = "" } = look;
-  await tab.resize(width, 800);
-  await tab.prefer(scheme);
-  await tab.open(`http://${HOST}/?range=${range}${query}`);
-  await nameUpstreams(tab);
-  Deno.writeFileSync(`docs/page-${name}.png`, await tab.screenshot(last));
+/** A browser that finds this larder under the name in the pictures. */
+function browserFor({ port }: LarderProcess) {
+  return openBrowser(`--host-resolver-rules=MAP ${HOST}:80 127.0.0.1:${port}`);
+}
+
+/** The page of a cache that no client has used, on a phone. */
+async function pictureOfNew(): Promise<void> {
+  using folder = tempFolder();
+  await using larder = await startLarder({
+    "cache-storage-local": folder.path,
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+    "cache-hostname": HOST,
+    "cache-max-size": "140G",
+  });
+  await using browser = await browserFor(larder);
+  await using tab = await browser.tab();
+  await picture("new", { scheme: "light", width: PHONE, range: "hour" }, tab);
+}
+
+async function picture(name: string, look: Look, inTab?: Tab): Promise<void> {
+  const { scheme, width = DESKTOP, range = "day", query = "" } = look;
+  const shown = inTab ?? tab;
+  await shown.resize(width, 800);
+  await shown.prefer(scheme);
+  await shown.open(`http://${HOST}/?range=${range}${query}`);
+  await nameUpstreams(shown);
+  Deno.writeFileSync(`docs/page-${name}.png`, await shown.screenshot());
 }
 
 /** Shows the names of well-known caches in place of this machine's addresses. */

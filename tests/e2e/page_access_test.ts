@@ -39,26 +39,19 @@ const DETAILS = `document.querySelectorAll("details")`;
 
 /** All controls, in the order of the page, by id or text. */
 const CONTROLS = [
-  ...["History", "Now", "Packages", "Use this cache"],
+  ...["Now", "Packages", "History", "Use this cache"],
+  ...["remedy-of-upstreams", "show-members", "evict-now", "gib", "evict"],
+  ...["query", "search", "pin-of-ROOT", "pins-unpin-ROOT", "End this protection"],
+  ...["pin-path", "path", "pin"],
   ...["range-hour", "range-day", "range-week", "range-month", "values-shown", "values-table"],
-  ...[
-    "evict-now",
-    "gib",
-    "evict",
-    "remedy-of-upstreams",
-    "query",
-    "search",
-    "pin-of-ROOT",
-    "pins-unpin-ROOT",
-    "End this protection",
-  ],
-  ...["pin-path", "path", "pin", "use-conf", "lines-conf", "Copy"],
+  ...["use-shown", "use-conf", "lines-conf", "Copy"],
   ...["pause", "Figures as JSON", "Metrics"],
 ];
 
-/** Those that a closed confirmation hides. */
+/** Those that a closed confirmation or fold hides. */
 const IN_DETAILS: ReadonlySet<string> = new Set([
   ...["values-table", "gib", "evict", "End this protection", "path", "pin"],
+  ...["use-conf", "lines-conf", "Copy"],
 ]);
 
 interface AxNode {
@@ -80,6 +73,20 @@ pageTest("page: nothing of it is wider than a phone or a narrow window", async (
     assert.deepEqual(wide, [], `${width} px`);
     const scrolled = await tab.read("document.documentElement.scrollWidth");
     assert.equal(scrolled, width);
+  }
+});
+
+pageTest("page: a problem's state is one word on one line, in any font", async ({ tab }) => {
+  for (const font of ["Inter", "DejaVu Sans", "monospace"]) {
+    await tab.read(`document.body.style.fontFamily = "${font}"`);
+    for (const width of [320, 800, 1280]) {
+      await tab.resize(width, 740);
+      const lines = await tab.read<number[]>(`[...document.querySelectorAll(".problem .mark")].map(
+        (mark) => mark.getBoundingClientRect().height / parseFloat(getComputedStyle(mark).lineHeight)
+      )`);
+      assert.ok(lines.length > 0);
+      assert.ok(lines.every((count) => count < 1.5), `${font}, ${width} px: ${lines} lines`);
+    }
   }
 });
 
@@ -128,6 +135,7 @@ pageTest("page: no id is there twice, and all that needs a name has one", async 
     `[...document.querySelectorAll("[id]")].map((o) => o.id)`,
   );
   assert.deepEqual(ids, [...new Set(ids)]);
+  await tab.read(`document.querySelector(".fold").open = true`);
   const { nodes } = await tab.send("Accessibility.getFullAXTree") as {
     readonly nodes: readonly AxNode[];
   };

@@ -126,6 +126,12 @@ pageTest("page: the lines are copied, also where there is no clipboard", async (
   await tab.read(`
       Object.defineProperty(navigator, "clipboard", { value: undefined });
       document.addEventListener("copy", () => window.copied = String(getSelection()));
+      document.querySelector("header a[href='#use']").click();
+    `);
+  await eventually("the link opens the fold", async () => {
+    return await tab.read(`document.querySelector(".copy").checkVisibility()`);
+  });
+  await tab.read(`
       document.querySelector(".copy").focus();
     `);
   await tab.press("Enter");

@@ -1,13 +1,20 @@
 import assert from "node:assert/strict";
 import axe from "axe-core";
 import { openBrowser } from "../support/browser.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
 import { openFullPage } from "../support/full_page.ts";
 import { programsMissing, testUnless } from "../support/program.ts";
-import { pageTest } from "../support/shown_page.ts";
+import { LAID_OUT, pageTest } from "../support/shown_page.ts";
+import { pastMonth } from "../support/past_month.ts";
+import { TestCache } from "../support/test_cache.ts";
 
 const BYTES_MAX = 100_000;
 
 const ELEMENTS_MAX = 2_500;
+
+/** Of a phone. On it, the page takes three screens at most. */
+const [PHONE_WIDTH, PHONE_HEIGHT] = [390, 844];
+const SCREENS_MAX = 3;
 
 const RANGES = ["hour", "day", "week", "month"];
 
@@ -30,6 +37,38 @@ pageTest("page: axe finds nothing, in the light, in the dark and on a phone", as
     }
   }
 });
+
+testUnless(
+  programsMissing("chromium"),
+  "page: on a phone it takes three screens at most: new, idle after a month, and with all",
+  async () => {
+    await using browser = await openBrowser();
+    await using tab = await browser.tab();
+    await tab.resize(PHONE_WIDTH, PHONE_HEIGHT);
+    const screens = async (url: string) => {
+      await tab.open(url);
+      await tab.read(LAID_OUT);
+      return await tab.read<number>("document.documentElement.scrollHeight") / PHONE_HEIGHT;
+    };
+    const heights: Record<string, number> = {};
+    await using upstream = await fakeUpstream({});
+    await using unused = await TestCache.open({ upstreams: [upstream] });
+    await using unusedServer = unused.listen();
+    heights["new"] = await screens(unusedServer.url);
+    await using idle = await TestCache.open({ upstreams: [upstream] });
+    await idle.metadata.recordHistory(pastMonth(Date.now()).rows, []);
+    await idle.startHistory();
+    await using idleServer = idle.listen();
+    await using full = await openFullPage();
+    for (const [name, { url }] of Object.entries({ idle: idleServer, full })) {
+      for (const range of RANGES) {
+        heights[`${name}, ${range}`] = await screens(`${url}/?range=${range}`);
+      }
+    }
+    const tall = Object.entries(heights).filter(([, height]) => height > SCREENS_MAX);
+    assert.deepEqual(tall, [], JSON.stringify(heights));
+  },
+);
 
 testUnless(
   programsMissing("chromium"),

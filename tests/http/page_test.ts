@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { rowsOf, Timeline } from "../../src/history/timeline.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
@@ -115,6 +116,53 @@ Deno.test("page: a cache that signs nothing names the keys of its upstreams", as
   const escaped = upstream.publicKey.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   assert.match(await pageOf(cache), new RegExp(`^extra-trusted-public-keys = ${escaped}$`, "m"));
   assert.equal((await (await cache.get("/stats")).json()).public_key, null);
+});
+
+Deno.test("page: a new cache begins with its lines, one with traffic with what runs now", async () => {
+  const object = makeStoreObject({ name: "hello-1.0" });
+  await using upstream = await fakeUpstream({ objects: [object], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const titles = async () =>
+    [...(await pageOf(cache)).matchAll(/<h2[^>]*>([^<]*)/g)].map(([, title]) => title);
+  const [status, ...parts] = await titles();
+  assert.equal(status, "All is well");
+  assert.deepEqual(parts.slice(0, 2), ["Use this cache", "Now"]);
+  assert.equal(parts.at(-1), "History");
+
+  await cache.narinfo(object.storePathHash);
+  const [, ...later] = await titles();
+  assert.equal(later[0], "Now");
+  assert.deepEqual(later.slice(-2), ["History", "Use this cache"]);
+  assert.deepEqual(later.toSorted(), parts.toSorted(), "the same parts");
+});
+
+Deno.test("page: an idle hour has no chart, and the day has those that tell something", async () => {
+  const nowMs = Date.UTC(2026, 2, 17, 23);
+  await using cache = await TestCache.open({ upstreams: [], nowMs: () => nowMs });
+  const past = new Timeline();
+  for (const hours of [3, 5, 6, 9, 12]) {
+    const amounts = { nar_hits: hours, served_bytes: hours * 2 ** 20 };
+    past.merge(rowsOf(amounts, nowMs - hours * 3_600_000));
+  }
+  await cache.metadata.recordHistory(past.rows(), []);
+  await cache.startHistory();
+  const chartsOf = async (range: string) => {
+    const answer = await cache.get(`/?range=${range}`, { accept: BROWSER });
+    const [, charts = ""] =
+      /<div id="charts" data-live>(.*?)<\/section>/s.exec(await answer.text()) ??
+        [];
+    const titles = [...charts.matchAll(/<figcaption><span class="label">([^<]*)/g)];
+    const text = charts.replaceAll(/<[^>]*>/g, "").replaceAll(/\s+/g, " ").trim();
+    return { titles: titles.map(([, title]) => title), text };
+  };
+  const hour = await chartsOf("hour");
+  assert.deepEqual(hour, { titles: [], text: "Nothing was requested in the last hour." });
+  const day = await chartsOf("day");
+  assert.deepEqual(day.titles, ["Served and fetched", "Requests"]);
+  assert.match(
+    day.text,
+    /Too few changes in the last day for a chart: hit ratio 100 %, saved 0 B, downloads in flight 0, stored 0 B, evicted 0 B\./,
+  );
 });
 
 Deno.test("page: names from elsewhere appear as text, whatever they look like", async () => {

@@ -5,11 +5,15 @@ import { programsMissing, testUnless } from "./program.ts";
 import { makeStoreObject } from "./store_object.ts";
 import { TestCache } from "./test_cache.ts";
 import { reportedMembers } from "./reported_members.ts";
+import { rowsOf, Timeline } from "../../src/history/timeline.ts";
+import type { HistoryRow } from "../../src/metadata/history_keeper.ts";
+
+const MINUTE_MS = 60_000;
 
 const object = makeStoreObject({ name: `long-${"name-".repeat(20)}1.0`, size: 4_000_000 });
 
 /** Resolves when the page shows the parts below the window, too. */
-const LAID_OUT = `new Promise((laidOut) => {
+export const LAID_OUT = `new Promise((laidOut) => {
   const check = () => document.querySelector(".painted") ? laidOut() : requestAnimationFrame(check);
   check();
 })`;
@@ -32,7 +36,7 @@ export function pageTest(name: string, check: (page: ShownPage) => Promise<void>
 
 /**
  * Shows the page of a cache with something in each of its parts. A download is at its first
- * million of bytes. There are a pin and other members. An upstream cannot be reached, and the page
+ * million of bytes. There are a pin, traffic of the last day, and other members. An upstream cannot be reached, and the page
  * warns about it.
  */
 async function withShownPage(check: (page: ShownPage) => Promise<void>): Promise<void> {
@@ -46,6 +50,8 @@ async function withShownPage(check: (page: ShownPage) => Promise<void>): Promise
     gone: { silentMs: 90_000 },
   });
   await using cache = await TestCache.open({ upstreams, members, limitBytes: 9_000_000 });
+  await cache.metadata.recordHistory(someTraffic(Date.now()), []);
+  await cache.startHistory();
   await using server = cache.listen();
   const beganAtMs = Date.now();
   const path = await cache.narPath(object.storePathHash);
@@ -64,6 +70,19 @@ async function withShownPage(check: (page: ShownPage) => Promise<void>): Promise
     await answer.bytes();
     await cache.downloadsOver();
   }
+}
+
+/** Traffic at times within the last hour and the last day, so that both have charts. */
+function someTraffic(nowMs: number): readonly HistoryRow[] {
+  const past = new Timeline();
+  for (let count = 1; count < 5; count++) {
+    const amounts = { served_bytes: count * 2 ** 20, nar_hits: 2 * count, nar_misses: 9 - count };
+    const recent = rowsOf(amounts, nowMs - count * 10 * MINUTE_MS);
+    past.merge(recent.filter(({ tier }) => tier === "hour"));
+    const earlier = rowsOf(amounts, nowMs - count * 300 * MINUTE_MS);
+    past.merge(earlier.filter(({ tier }) => tier === "day" || tier === "week"));
+  }
+  return past.rows();
 }
 
 /** The text of the part of the page with this id, in one line. */

@@ -31,6 +31,28 @@ export interface ChartAxis {
 const SLOT_WIDTH = 10;
 const HEIGHT = 100;
 
+/** Heights that an eye tells apart. */
+const LEVELS = 20;
+
+/** Fewer slots than this draw no shape: the headline says as much. */
+const TELLING_SLOTS_MIN = 3;
+
+/**
+ * True if a chart says more than its headline. In one of its series, at least three slots differ
+ * visibly from the most frequent height. A flat line and a lone bar say nothing more.
+ */
+export function isTelling(one: Chart): boolean {
+  const top = niceTop(one);
+  return one.series.some(({ shape, values }) => {
+    // A small bar is visible, too.
+    const rounded = shape === "bars" ? Math.ceil : Math.round;
+    const known = values.filter((value) => value !== null);
+    const heights = Map.groupBy(known, (value) => rounded(LEVELS * Math.min(1, value / top)));
+    const usual = Math.max(0, ...[...heights.values()].map(({ length }) => length));
+    return known.length - usual >= TELLING_SLOTS_MIN;
+  });
+}
+
 /**
  * A chart as inline SVG: an axis with numbers, and the place of the column below the pointer. The
  * script reads that column's values in the table below the charts, from this table column on.

@@ -19,6 +19,7 @@ export function figuresPart({ lifetime, prefetch }: Stats): Html {
       value: formatBytes(lifetime.served_bytes),
       detail: `${formatBytes(lifetime.upstream_bytes)} fetched`,
     }),
+    figure({ name: "Fetched ahead", ...prefetchFigure(prefetch) }),
     figure({
       name: "NAR hit ratio",
       value: formatPercent(nar.hit_ratio),
@@ -29,7 +30,6 @@ export function figuresPart({ lifetime, prefetch }: Stats): Html {
       value: formatPercent(narinfo.hit_ratio),
       detail: requestsOf(narinfo),
     }),
-    figure({ name: "Fetched ahead", ...prefetchFigure(prefetch) }),
   ]}</dl>`;
 }
 

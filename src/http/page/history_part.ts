@@ -1,5 +1,5 @@
 import type { HistoryStats, Stats } from "../stats/stats.ts";
-import { type Chart, chart, type ChartAxis } from "./chart.ts";
+import { type Chart, chart, type ChartAxis, isTelling } from "./chart.ts";
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { formatDay } from "../../base/format_times.ts";
 import { formatNumber, formatPercent, timeOfDay } from "./format.ts";
@@ -24,30 +24,57 @@ export function rangesPart(range: HistoryStats["range"]): Part {
   );
 }
 
-/** Charts of the past, and the same values as a table. */
-export function historyPart({ history, downloads, at }: Stats): Html {
+/** These are always in sight; the others are in the fold with the table. */
+const CHARTS_IN_SIGHT = 3;
+
+/** Charts of the past where they tell something, and all values as a table. */
+export function historyPart({ history, downloads, lifetime, at }: Stats): Html {
   const { range, slots } = history;
-  if (slots.every(({ figures }) => figures === null || isEmpty(figures))) {
-    return markup`<p class="none">Nothing yet: the charts begin with the first request.</p>`;
-  }
   const names = slots.map((slot) => slotName(slot.at, range));
-  const axis: ChartAxis = { slots: slots.length, labels: RANGES[range].labels };
   const charts = chartsOf(history, downloads.count);
-  let tableColumn = 1;
-  const shown = charts.map((one) => {
-    const figure = chart(one, axis, tableColumn);
-    tableColumn += one.series.length;
-    return figure;
-  });
-  return markup`<div class="charts" data-slots="${slots.length}">${shown}</div>
-<details id="values" class="values">
-<summary id="values-shown">The same as a table</summary>
+  const telling = charts.filter(isTelling);
+  const { phrase } = RANGES[range];
+  if (telling.length === 0 && slots.every(({ figures }) => figures === null || isQuiet(figures))) {
+    const text = lifetime.requests === 0
+      ? "Nothing yet: the charts begin with the first request."
+      : `Nothing was requested ${phrase}.`;
+    return markup`<p class="none">${text}</p>`;
+  }
+  const axis: ChartAxis = { slots: slots.length, labels: RANGES[range].labels };
+  const drawn = (some: readonly Chart[]) =>
+    some.length > 0 &&
+    markup`<div class="charts" data-slots="${slots.length}">${
+      some.map((one) => chart(one, axis, columnOf(charts, one)))
+    }</div>`;
+  const others = telling.slice(CHARTS_IN_SIGHT);
+  return markup`${drawn(telling.slice(0, CHARTS_IN_SIGHT))}${
+    stillPart(charts.filter((one) => !telling.includes(one)), phrase)
+  }<details id="values" class="values">
+<summary id="values-shown">${
+    others.length === 0 ? "All values" : `${counted(others.length, "more chart")} and all values`
+  }</summary>${drawn(others)}
 <div id="values-table" class="scroll" tabindex="0" role="region"
  aria-label="Values of the charts"><table>
 <caption>Each row is ${stepName(history)}, up to ${timeOfDay(at, at)}</caption>
 <thead><tr><th scope="col">From (UTC)</th>${
     charts.flatMap(({ series }) => series.map(({ name }) => markup`<th scope="col">${name}</th>`))
   }</tr></thead><tbody>${rows(history, charts, names)}</tbody></table></div></details>`;
+}
+
+/** The first column of a chart in the table. */
+function columnOf(charts: readonly Chart[], one: Chart): number {
+  const before = charts.slice(0, charts.indexOf(one));
+  return before.reduce((column, { series }) => column + series.length, 1);
+}
+
+/** The figures of charts that would tell nothing more. */
+function stillPart(charts: readonly Chart[], phrase: string): Part {
+  return charts.length > 0 &&
+    markup`<p class="quiet">Too few changes ${phrase} for a chart: ${
+      charts.map(({ title, headline }, index) =>
+        markup`${index > 0 && ", "}${title.toLowerCase()} <b>${headline}</b>`
+      )
+    }.</p>`;
 }
 
 /** The newest row first; it leaves out those without a larder. */
@@ -168,10 +195,9 @@ const hits = (figures: Figures) => figures.narinfo_hits + figures.nar_hits;
 const lookups = (figures: Figures) => hits(figures) + figures.narinfo_misses + figures.nar_misses;
 const requests = (figures: Figures) => lookups(figures) + figures.absent;
 
-/** True without requests, and without served, stored and evicted bytes. */
-function isEmpty(figures: Figures): boolean {
-  return requests(figures) + figures.served_bytes + figures.stored_bytes + figures.evicted_bytes ===
-    0;
+/** True without requests, and without served and evicted bytes. */
+function isQuiet(figures: Figures): boolean {
+  return requests(figures) + figures.served_bytes + figures.evicted_bytes === 0;
 }
 
 function ratio(part: number, whole: number): number | null {

@@ -4,6 +4,7 @@ import type { MemberStats, Stats } from "../stats/stats.ts";
 import { ago, formatNumber, formatPercent } from "./format.ts";
 import { type Tone, toneIcon } from "./icons.ts";
 import { type Html, markup, type Part } from "./markup.ts";
+import { type ListsLook, rows } from "./rows.ts";
 
 const TONES: Readonly<Record<MemberStats["state"], Tone>> = {
   running: "good",
@@ -15,11 +16,20 @@ const TONES: Readonly<Record<MemberStats["state"], Tone>> = {
 /** The page counts further downloads of a member, and does not show them. */
 const DOWNLOADS_SHOWN = 5;
 
-/** The larders of this storage: a section of its own, or nothing where there is only this one. */
-export function membersPart({ members, at }: Stats): Part {
+/**
+ * The larders of this storage, those that do not run first: a section of its own, or nothing where
+ * there is only this one.
+ */
+export function membersPart({ members, at }: Stats, lists: ListsLook): Part {
+  const troubled = members.filter(({ state }) => state !== "running");
+  const others = members.filter(({ state }) => state === "running");
+  const look = {
+    ...{ count: members.length, section: "members", list: "members", ...lists },
+    ...{ inSight: troubled.length, allAre: "running" },
+  };
   return members.length > 0 &&
-    markup`<section aria-labelledby="members-title"><h2 id="members-title">Members</h2>
-<ul class="rows">${members.map((one) => member(one, at))}</ul></section>`;
+    markup`<section aria-labelledby="members-title"><h2 id="members-title">Members</h2><div>
+${rows([...troubled, ...others], look, (one) => member(one, at))}</div></section>`;
 }
 
 function member(one: MemberStats, at: string): Html {

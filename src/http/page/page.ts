@@ -92,8 +92,8 @@ function partsOf(
     charts: historyPart(stats),
     space: spacePart(stats),
     transfers: transfersPart(stats, lists),
-    upstreams: upstreamsPart(stats),
-    members: membersPart(stats),
+    upstreams: upstreamsPart(stats, lists),
+    members: membersPart(stats, lists),
     packages: packagesPart(found, { mayManage }),
     pins: pinsPart(stats, { ...lists, mayManage }),
     pin: mayManage && PIN_FORM,
@@ -101,9 +101,15 @@ function partsOf(
     metrics: hasMetrics && markup`<a href="metrics">Metrics</a>`,
     signIn: !mayManage && markup`<a href="sign-in">Sign in</a>`,
     problems: problemsPart(stats, lists),
-    use: usePart({ url, publicKeys }),
+    useFirst: isNew(stats) && usePart({ url, publicKeys }, { isFolded: false }),
+    useLast: !isNew(stats) && usePart({ url, publicKeys }, { isFolded: true }),
     about: about(stats),
   };
+}
+
+/** True until the first request of a client, or a transfer: the page begins with its lines. */
+function isNew({ lifetime, downloads, uploads, sends }: Stats): boolean {
+  return lifetime.requests + downloads.count + uploads.count + sends.count === 0;
 }
 
 function about({ version, at, uptime_seconds }: Stats): Html {

@@ -23,7 +23,10 @@ export function pinsPart(
  A pin keeps a store path and all that it needs.</p>`;
   }
   const isCounting = roots.some(({ bytes }) => bytes === null);
-  const shown = { count, section: "packages", list: "pins", ...look };
+  const shown = {
+    ...{ count, section: "packages", list: "pins", ...look },
+    ...{ inSight: 0, allAre: "pins" },
+  };
   const sum = count > 1 &&
     markup`<p class="quiet">All ${formatNumber(count)} keep ${
       formatBytes(size.pinned_bytes)

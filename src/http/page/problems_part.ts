@@ -16,11 +16,17 @@ import { titleOf } from "../stats/problem_words.ts";
 
 type ListedKind = ProblemKind<ProblemStats>;
 
-/** Problems: a row for each kind, the newest first. */
+/** Problems: a row for each kind, the newest first, and those that are over in a fold. */
 export function problemsPart({ problems, verdict, at }: Stats, lists: ListsLook): Html {
   if (problems.length === 0) return markup`<p class="none">None since the start.</p>`;
-  const kinds = problemKinds(problems);
-  const look = { count: kinds.length, section: "problems-section", list: "problems", ...lists };
+  const all = problemKinds(problems);
+  const present = all.filter((kind) => !isOver(kind));
+  const kinds = [...present, ...all.filter(isOver)];
+  const look = {
+    ...{ count: kinds.length, section: "problems-section", list: "problems", ...lists },
+    // The status line names the others, too.
+    ...{ inSight: Math.min(1, present.length), allAre: "over" },
+  };
   const hints = verdict.faults.map(({ hint }) => hint);
   return rows(kinds, look, (kind) => row(kind, { at, hints }));
 }
@@ -32,24 +38,27 @@ interface RowParts {
 }
 
 function row(kind: ListedKind, { at, hints }: RowParts): Html {
-  const present = kind.filter(({ over_at }) => over_at === null);
-  const isOver = present.length === 0;
-  const isError = present.some(({ level }) => level === "error");
-  const word = isOver ? "over" : isError ? "error" : "warning";
+  const isPast = isOver(kind);
+  const isError = kind.some(({ level, over_at }) => over_at === null && level === "error");
+  const word = isPast ? "over" : isError ? "error" : "warning";
   const remedy = remedyOf(kind);
   const hidden = kind.length - SUBJECTS_MAX;
-  return markup`<li class="problem${isOver && " over"}"><span class="mark">${
-    toneIcon(isOver ? "idle" : isError ? "bad" : "fair")
+  return markup`<li class="problem${isPast && " over"}"><span class="mark">${
+    toneIcon(isPast ? "idle" : isError ? "bad" : "fair")
   }${word}</span> <b>${titleOf(kind[0])}</b>${
-    kind.slice(0, SUBJECTS_MAX).map((one) => subject(one, { title: titleOf(kind[0]), isOver, at }))
+    kind.slice(0, SUBJECTS_MAX).map((one) => subject(one, { title: titleOf(kind[0]), isPast, at }))
   }${hidden > 0 && markup`<span class="detail">and ${formatNumber(hidden)} more</span>`}${
-    times(kind, isOver, at)
+    times(kind, isPast, at)
   }${
     remedy !== "" &&
     markup`<span class="detail">What to do: ${
       isInVerdict(remedy, hints) ? linkToVerdict(kind) : remedy
     }.</span>`
   }</li>`;
+}
+
+function isOver(kind: ListedKind): boolean {
+  return kind.every(({ over_at }) => over_at !== null);
 }
 
 function linkToVerdict([{ message }]: ListedKind): Html {
@@ -59,21 +68,21 @@ function linkToVerdict([{ message }]: ListedKind): Html {
 
 interface KindLook {
   readonly title: string;
-  readonly isOver: boolean;
+  readonly isPast: boolean;
   readonly at: string;
 }
 
 /** The facts of one. Its end stands only where it differs from the kind's. */
 function subject(one: ProblemStats, kind: KindLook): Part {
   const facts = subjectWords(one, kind.title);
-  const isOver = one.over_at !== null && !kind.isOver;
+  const hasEnded = one.over_at !== null && !kind.isPast;
   return facts !== "" &&
     markup`<span class="detail">${facts}${
-      isOver && markup`, over since ${timeOfDay(one.over_at, kind.at)}`
+      hasEnded && markup`, over since ${timeOfDay(one.over_at, kind.at)}`
     }</span>`;
 }
 
-function times(kind: ListedKind, isOver: boolean, at: string): Html {
+function times(kind: ListedKind, isPast: boolean, at: string): Html {
   const count = kind.reduce((sum, one) => sum + one.count, 0);
   const first = kind.map(({ first_at }) => first_at).toSorted()[0] ?? "";
   const last = kind.map(({ last_at }) => last_at).toSorted().at(-1) ?? "";
@@ -86,7 +95,7 @@ function times(kind: ListedKind, isOver: boolean, at: string): Html {
       ? markup`${formatNumber(count)} times, at ${timeOfDay(last, at)}`
       : markup`${formatNumber(count)} times, from ${timeOfDay(first, at)} to ${timeOfDay(last, at)}`
   }${again !== undefined && markup`; again since ${timeOfDay(again, at)}`}${
-    isOver && markup`; over since ${timeOfDay(over, at)}`
+    isPast && markup`; over since ${timeOfDay(over, at)}`
   }</span>`;
 }
 

@@ -2,6 +2,7 @@ import type { Stats, UpstreamStats } from "../stats/stats.ts";
 import { counted } from "../../base/format_units.ts";
 import { ago, formatLatency, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
+import { type ListsLook, rows } from "./rows.ts";
 import { type Tone, toneIcon } from "./icons.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";
 import { upstreamStateOf } from "../stats/shown_state.ts";
@@ -20,11 +21,24 @@ const TONES: Readonly<Record<UpstreamState, Tone>> = {
   ...{ untrusted: "fair", status: "fair", nars: "fair", garbage: "fair" },
 };
 
-/** The upstreams: their health, how fast they answer, and how much comes from each. */
-export function upstreamsPart({ upstreams, at }: Stats): Html {
+/**
+ * The upstreams: their health, how fast they answer, and how much comes from each. Those that are
+ * not up come first.
+ */
+export function upstreamsPart({ upstreams, at }: Stats, lists: ListsLook): Html {
   if (upstreams.length === 0) return markup`<p class="none">None is configured.</p>`;
   const found = upstreams.reduce((sum, { answers }) => sum + answers.found, 0);
-  return markup`<ul class="rows">${upstreams.map((one) => upstream(one, { found, at }))}</ul>`;
+  const isUp = (one: UpstreamStats) => upstreamStateOf(one, Date.parse(at)) === "up";
+  const troubled = upstreams.filter((one) => !isUp(one));
+  const look = {
+    ...{ count: upstreams.length, section: "upstreams-section", list: "upstreams", ...lists },
+    ...{ inSight: troubled.length, allAre: "up" },
+  };
+  return rows(
+    [...troubled, ...upstreams.filter(isUp)],
+    look,
+    (one) => upstream(one, { found, at }),
+  );
 }
 
 function upstream(one: UpstreamStats, all: { readonly found: number; readonly at: string }): Html {

@@ -1,8 +1,26 @@
 import { type CacheAddress, clientWays } from "../../nix/client_ways.ts";
 import { type Html, markup } from "./markup.ts";
 
-/** How to use this cache: a tab for each kind of client. Radio buttons need no script. */
-export function usePart(address: CacheAddress): Html {
+/**
+ * How to use this cache, as a section. It is open in a new cache; later it is a fold, which a link
+ * to `#use` opens.
+ */
+export function usePart(
+  address: CacheAddress,
+  { isFolded }: { readonly isFolded: boolean },
+): Html {
+  const title = markup`<h2 id="use-title">Use this cache</h2>`;
+  const lines = markup`<div id="use">${tabs(address)}
+<p id="copied" role="status"></p></div>`;
+  return markup`<section aria-labelledby="use-title">${
+    isFolded
+      ? markup`<details class="fold"><summary id="use-shown">${title}</summary>${lines}</details>`
+      : markup`${title}${lines}`
+  }</section>`;
+}
+
+/** A tab for each kind of client. Radio buttons need no script. */
+function tabs(address: CacheAddress): Html {
   const all = clientWays(address);
   const isOpen = (index: number) => index === 0 && markup` checked`;
   return markup`<fieldset class="tabs" data-url="${address.url}">

@@ -24,7 +24,7 @@ const UP: UpstreamStats = {
 /** The tone of the card, and its text. */
 function shown(signs: Partial<UpstreamStats>) {
   const stats = { upstreams: [{ ...UP, ...signs }], at: AT } as unknown as Stats;
-  const { text } = upstreamsPart(stats);
+  const { text } = upstreamsPart(stats, { isWhole: false, range: "hour" });
   const told = text.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ").trim();
   return { tone: /class="tone (\w+)"/.exec(text)?.[1], told };
 }
