@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { NarRates } from "../../../src/upstream/nar_rates.ts";
 import { summaryOf } from "../../../src/cli/client/plan_summary.ts";
 import type { PlannedEntry } from "../../../src/cli/client/closure_plan.ts";
+import { hashOfBaseName, parseStorePath } from "../../../src/nix/store_path.ts";
 import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { status as answering } from "../../support/faults.ts";
 import { NixClient, nixTest } from "../../support/nix_client.ts";
@@ -226,3 +227,63 @@ nixTest(
     assert.match(out, /nowhere:\n {2}\S+-system-1\n {2}\S+-lib-1\.0-dev\n$/);
   },
 );
+
+nixTest("larder plan: a real nix would build and fetch the same, by its own dry run", async () => {
+  using nix = new NixClient();
+  const made = (name: string, more = "") =>
+    `derivation { name = "${name}"; system = builtins.currentSystem; builder = "/bin/sh"; ${more} }`;
+  const expression = `rec {
+    lib = ${made("lib-1.0", 'outputs = [ "out" "dev" ];')};
+    source = ${made("source-1.0")};
+    tool = ${made("tool-1.0", "inherit source;")};
+    unused = ${made("unused-1.0")};
+    lost = ${made("lost-1.0", "inherit unused;")};
+    system = ${made("system-1", "lib = lib.dev; inherit tool lost;")};
+  }`;
+  const instantiate = async (name: string) =>
+    (await nix.run("nix-instantiate", ["--expr", expression, "-A", name])).trim();
+  const built = async (name: string, references: readonly StoreObject[]) => {
+    const path = await nix.run("nix", [
+      "eval",
+      "--raw",
+      "--expr",
+      `(${expression}).${name}.outPath`,
+      "--impure",
+    ]);
+    const baseName = parseStorePath(path);
+    const object = makeStoreObject({ name: name.replace(".", "-"), references });
+    return { ...object, baseName, storePath: path, storePathHash: hashOfBaseName(baseName) };
+  };
+  const dev = await built("lib.dev", [leaf]);
+  const source = await built("source", []);
+  const lost = await built("lost", []);
+  const system = await instantiate("system");
+  await using at = await stage([leaf, dev, source, lost]);
+
+  const { status, out } = await at.plan([system, "--json"], {
+    nix: async (args) => ({ isSuccess: true, output: await nix.run("nix", args) }),
+  });
+  assert.equal(status, 3);
+  const those = (state: string, field: "hash" | "derivation"): readonly string[] =>
+    JSON.parse(out).list.filter((one: PlannedEntry) => one.state === state)
+      .map((one: PlannedEntry) => one[field]).sort();
+  const said = await nix.run("sh", [
+    ...["-c", 'exec "$@" 2>&1', "sh", "nix-store", "--realise", "--dry-run", system],
+    ...["--option", "substituters", at.url],
+    ...["--option", "trusted-public-keys", at.upstream.publicKey],
+  ]);
+  const [toBuild = "", toFetch = ""] = said.split(/will be fetched/);
+  const paths = (text: string) =>
+    [...text.matchAll(/^ +\/nix\/store\/(\S+)/gm)].map(([, path = ""]) => path).sort();
+  assert.deepEqual(
+    those("nowhere", "derivation"),
+    paths(toBuild).map((path) => `/nix/store/${path}`),
+    said,
+  );
+  assert.deepEqual(
+    those("upstream", "hash"),
+    paths(toFetch).map((path) => path.slice(0, 32)),
+    said,
+  );
+  assert.equal(paths(toFetch).length, 4);
+});
