@@ -76,6 +76,8 @@ await picture("dark", { scheme: "dark" });
 await picture("mobile", { scheme: "light", width: PHONE });
 downloads.push(...await startDownloads(LARGE.slice(1)));
 await picture("busy", { scheme: "light", range: "month" });
+const list = [...KEPT.slice(0, 3), ...LARGE.slice(1), missing].map(({ storePath }) => storePath);
+await picture("list", { scheme: "light", query: `&q=${list.join("+")}`, only: "#packages" });
 clearInterval(flow);
 await breakUpstreams([upstream, other]);
 const query = `&q=${missing.storePathHash}`;
@@ -91,6 +93,8 @@ interface Look {
   readonly range?: string;
   /** More of the address. */
   readonly query?: string;
+  /** The only section in the picture. */
+  readonly only?: string;
 }
 
 /** A browser that finds this larder under the name in the pictures. */
@@ -114,12 +118,17 @@ async function pictureOfNew(): Promise<void> {
 }
 
 async function picture(name: string, look: Look, inTab?: Tab): Promise<void> {
-  const { scheme, width = DESKTOP, range = "day", query = "" } = look;
+  const { scheme, width = DESKTOP, range = "day", query = "", only } = look;
   const shown = inTab ?? tab;
   await shown.resize(width, 800);
   await shown.prefer(scheme);
   await shown.open(`http://${HOST}/?range=${range}${query}`);
   await nameUpstreams(shown);
+  if (only !== undefined) {
+    await shown.read(`for (const one of document.querySelectorAll("body > *, main > *")) {
+      one.hidden = !one.matches("${only}") && one.querySelector("${only}") === null;
+    }`);
+  }
   Deno.writeFileSync(`docs/page-${name}.png`, await shown.screenshot());
 }
 
