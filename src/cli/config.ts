@@ -2,9 +2,10 @@ import { tokensOf } from "../app/tokens.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { OPTION_GROUPS, OPTIONS } from "../config/options.ts";
-import { effectiveSettings } from "../config/render_settings.ts";
+import { effectiveSettings, effectiveSettingsJson } from "../config/render_settings.ts";
 import { sampleFile } from "../config/render_toml.ts";
 import { permissionsText } from "../http/access/render_permissions.ts";
+import { JSON_FLAG } from "./client/client_flags.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { serverSettings } from "./server_settings.ts";
@@ -16,6 +17,7 @@ const FLAGS = {
     help: "Print which role each request needs, with the tokens that are set here",
   },
   example: { kind: boolean, default: false, help: "Print every option with its default instead" },
+  json: JSON_FLAG,
 } as const;
 
 const PERMISSIONS_FLAG = "--permissions";
@@ -41,12 +43,25 @@ async function configCommand(args: readonly string[], process: CommandProcess): 
     process.writeOut(sampleFile(OPTIONS, EXAMPLE_ABOUT));
     return EXIT.ok;
   }
+  if (!args.includes(PERMISSIONS_FLAG)) return await printSettings(args, process);
   const ofServer = args.filter((word) => word !== PERMISSIONS_FLAG);
-  const { settings, sources } = await serverSettings(ofServer, process);
-  if (ofServer.length < args.length) {
-    process.writeOut(permissionsText(new Set(tokensOf(settings).map(({ role }) => role))));
-    return EXIT.ok;
+  const { settings } = await serverSettings(ofServer, process);
+  process.writeOut(permissionsText(new Set(tokensOf(settings).map(({ role }) => role))));
+  return EXIT.ok;
+}
+
+/** Prints the settings of these arguments of the server, and where each comes from. */
+export async function printSettings(
+  args: readonly string[],
+  process: CommandProcess,
+): Promise<number> {
+  const ofServer = args.filter((word) => word !== "--json");
+  const { settings: values, sources } = await serverSettings(ofServer, process);
+  if (ofServer.length === args.length) {
+    process.writeOut(effectiveSettings(OPTION_GROUPS, { values, sources }));
+  } else {
+    const settings = effectiveSettingsJson(OPTIONS, { values, sources });
+    process.writeOut(`${JSON.stringify(settings, null, 2)}\n`);
   }
-  process.writeOut(effectiveSettings(OPTION_GROUPS, { values: settings, sources }));
   return EXIT.ok;
 }

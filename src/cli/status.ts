@@ -9,6 +9,7 @@ import { answerJson } from "./client/server_answer.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { ServerJson } from "./client/server_json.ts";
 import type { Command } from "./command.ts";
+import { printSettings } from "./config.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { noOperands, parseArguments } from "./flags.ts";
 import { statusScreen } from "./status/status_screen.ts";
@@ -27,6 +28,11 @@ const FLAGS = {
     default: false,
     help: "Status 1 also if not all is well, as the second line says",
   },
+  config: {
+    kind: boolean,
+    default: false,
+    help: "Print the effective settings instead, as `larder config` does",
+  },
   json: JSON_FLAG,
   ...CLIENT_FLAGS,
 } as const;
@@ -41,6 +47,7 @@ if the server has read tokens, else none.
   examples: [
     ["larder status", "Show the larder on this machine, on one screen"],
     ["larder status --watch", "Show it again every two seconds"],
+    ["larder status --config", "Print the settings of this machine, and where each comes from"],
     ["until larder status >/dev/null; do sleep 1; done", "Wait until larder answers"],
     [
       "larder status --strict --json",
@@ -52,12 +59,23 @@ if the server has read tokens, else none.
 };
 
 async function statusCommand(args: readonly string[], process: CommandProcess): Promise<number> {
+  if (args.some((word) => /^--config(=|$)/.test(word))) {
+    return await printSettings(settingsWords(args), process);
+  }
   const { flags, rest } = parseArguments(FLAGS, { ...process, args });
   noOperands(rest);
   const server = serverAddress.print(flags.server);
   using client = new ServerClient(flags, process);
   const show = (output: Output) => showOnce({ client, ...flags, server }, output);
   return flags.watch ? await watch(show, process) : await show(process);
+}
+
+/** The words behind `--config`, which may name the server's file as it does elsewhere. */
+function settingsWords(args: readonly string[]): readonly string[] {
+  return args.filter((word, index) => {
+    const next = args[index + 1];
+    return word !== "--config" || (next !== undefined && !next.startsWith("-"));
+  });
 }
 
 type Output = Pick<CommandProcess, "writeOut" | "writeError" | "screenSize">;

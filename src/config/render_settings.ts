@@ -29,6 +29,18 @@ export function effectiveSettings(
   ).join("\n");
 }
 
+/** The same for programs: by key, a value (`null` without one) and where it comes from. */
+export function effectiveSettingsJson(options: OptionTable, { values, sources }: Effective) {
+  const listed = Object.entries(options).filter(([, option]) => !option.notInFile);
+  return Object.fromEntries(listed.map(([key, option]) => {
+    const { from, name } = sources[key] ?? { from: "default", name: "" };
+    const value = values[key];
+    // What stands behind a key in TOML is JSON, too.
+    const shown: unknown = value === undefined ? null : JSON.parse(tomlOf(option, value));
+    return [key, { value: shown, from, name: name === "" ? null : name }];
+  }));
+}
+
 interface Line {
   readonly setting: string;
   readonly source: string;

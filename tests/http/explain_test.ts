@@ -64,6 +64,25 @@ Deno.test("explain: a stored path is a hit, with its source, signer and pins", a
   });
 });
 
+Deno.test("explain: of many pins that reach a path four are named, and the others counted", async () => {
+  const roots = Array.from(
+    { length: 9 },
+    (_, index) => makeStoreObject({ name: `system-${index}`, references: [leaf], size: 1_000 }),
+  );
+  await using upstream = await fakeUpstream({ objects: [...objects, ...roots], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  for (const object of [...objects, ...roots]) await pull(cache, object);
+  for (const { storePathHash } of roots) {
+    await cache.request("POST", `/pin/${storePathHash}.narinfo`);
+  }
+  const told = await explain(cache, leaf.storePath);
+  assert.equal(told.pins?.length, 9);
+  assert.match(
+    told.reasons.join(" "),
+    /spares it: 9 pins reach it, (system-\d, ){3}system-\d, and 5 more\./,
+  );
+});
+
 Deno.test("explain: when a path was fetched, used and evicted, pinned or not", async () => {
   await using upstream = await fakeUpstream({ objects: [other], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream], limitBytes: 10_000_000 });

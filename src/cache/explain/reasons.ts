@@ -40,7 +40,7 @@ const NAR_RESULTS: Readonly<Record<string, string>> = {
 };
 
 /** Names of pins in one sentence. */
-const NAMES_MAX = 10;
+const NAMES_MAX = 4;
 
 /** The reasons in sentences, the most important first. */
 export function reasonsOf(facts: ExplainedFacts): readonly string[] {
@@ -190,7 +190,7 @@ function evictionReasons(
   if (pins.length > 0) {
     const count = pin_count ?? pins.length;
     const names = pins.slice(0, NAMES_MAX).map(({ root, name }) => name ?? root).join(", ");
-    const more = count > NAMES_MAX ? ` and ${count - NAMES_MAX} more` : "";
+    const more = count > NAMES_MAX ? `, and ${count - NAMES_MAX} more` : "";
     return [
       `Eviction spares it: ${counted(count, "pin reaches", "pins reach")} it, ${names}${more}.`,
     ];
