@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { startLarder } from "../support/larder_process.ts";
 import { PostgresServer } from "../support/postgres.ts";
 import { postgresMissing } from "../support/postgres_missing.ts";
-import { programsMissing, testUnless } from "../support/program.ts";
+import { programsMissing, testUnless, testWhere } from "../support/program.ts";
 import { Prometheus } from "../support/prometheus.ts";
 import { redisMissing, RedisServer } from "../support/redis_server.ts";
 import { Replicas } from "../support/replicas.ts";
 import { S3_UNAVAILABLE, s3Flags, S3Server } from "../support/s3_server.ts";
+import { scrape } from "../support/scrape.ts";
 import { servedNar, servedNarinfo } from "../support/served_nar.ts";
+import { ROWS_ELSEWHERE } from "../support/shared_servers.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 
 /** Too large for the memory of small files. */
@@ -99,6 +102,30 @@ testUnless(
       await knows(firing(alert), undefined);
     }
     await knows("sum(larder_backend_up)", 3);
+  },
+);
+
+testWhere(
+  ROWS_ELSEWHERE,
+  "back ends: a file of SQLite is down while another program locks it",
+  async () => {
+    await using larder = await startLarder({
+      "cache-upstream-url": "http://127.0.0.1:1",
+      "prometheus-enabled": "true",
+    });
+    const get = (path: string) => fetch(larder.url + path);
+    const isUp = async (value: number) =>
+      await eventually(`the database's gauge is ${value}`, async () => (
+        (await scrape({ get })).value('larder_backend_up{backend="database"}') === value
+      ));
+    await isUp(1);
+    {
+      using other = new DatabaseSync(`${larder.storage}/db.sqlite`);
+      other.exec("PRAGMA busy_timeout = 60000");
+      other.exec("BEGIN IMMEDIATE");
+      await isUp(0);
+    }
+    await isUp(1);
   },
 );
 
