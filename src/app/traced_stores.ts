@@ -27,6 +27,7 @@ const QUERIES: Readonly<Record<string, TracedQuery>> = {
   signedCounts: select("signed_path"),
   findPin: select("pin_root"),
   pins: select("pin_root"),
+  namedPins: select("pin_name"),
   findDocument: select("document"),
   documentPiece: select("document_piece"),
   documentBytes: select("document_stock"),

@@ -6,6 +6,7 @@ import type {
   Change,
   KeptFile,
   MetadataStore,
+  NamedPin,
   NarRecord,
   NarRow,
   PinRoot,
@@ -282,10 +283,13 @@ export class MetadataCopy {
   async #pins(): Promise<void> {
     const { from, to } = this.#deps;
     const pins = await from.pins();
-    const wanted = new Map(pins.map((pin) => [pin.storePathHash, pin.pinnedAtMs]));
+    const wanted = new Map(pins.map((pin) => [pin.storePathHash, pin]));
     const there = await to.pins();
-    const isWanted = ({ storePathHash, pinnedAtMs }: PinRoot) =>
-      wanted.get(storePathHash) === pinnedAtMs;
+    // One that rolls there can be put to stay, but not the other way round.
+    const isWanted = ({ storePathHash, pinnedAtMs, rolls = false }: PinRoot) => {
+      const pin = wanted.get(storePathHash);
+      return pin?.pinnedAtMs === pinnedAtMs && (rolls || pin.rolls === undefined);
+    };
     await this.#deps.confirm();
     for (const { storePathHash } of there.filter((pin) => !isWanted(pin))) {
       const removed: readonly Change[] = [{ kind: "remove-pin", storePathHash }];
@@ -293,10 +297,33 @@ export class MetadataCopy {
       if (wanted.has(storePathHash)) await to.apply(removed);
       else await this.#remove(removed);
     }
-    const known = new Set(there.filter(isWanted).map(({ storePathHash }) => storePathHash));
+    const known = new Map(there.filter(isWanted).map((pin) => [pin.storePathHash, pin]));
     for (const pin of pins) {
-      await this.#put(known.has(pin.storePathHash) ? [] : [{ kind: "put-pin", pin }]);
+      const same = known.get(pin.storePathHash);
+      const isSame = same !== undefined && same.rolls === pin.rolls;
+      await this.#put(isSame ? [] : [{ kind: "put-pin", pin }]);
     }
+    await this.#namedPins();
+  }
+
+  /**
+   * Copies the names of the pins, all of them if one differs. Each root enters its name before a
+   * name gives one up: so no root loses its place among the pins.
+   */
+  async #namedPins(): Promise<void> {
+    const { from, to } = this.#deps;
+    const [wanted, there] = await Promise.all([from.namedPins(), to.namedPins()]);
+    if (isDeepStrictEqual(wanted, there)) return;
+    const names = new Set([...wanted, ...there].map(({ name }) => name));
+    await this.#put([
+      ...wanted.map((pin) => roll(pin, Number.MAX_SAFE_INTEGER)),
+      ...[...names].flatMap((name): readonly Change[] => {
+        const pins = wanted.filter((pin) => pin.name === name);
+        const last = pins.at(-1);
+        if (last === undefined) return [{ kind: "unpin-name", name }];
+        return [roll(last, pins.length), roll(last, last.keep)];
+      }),
+    ]);
   }
 
   /** Copies the history once: the new database adds later figures. */
@@ -325,6 +352,10 @@ export class MetadataCopy {
       { kind: "nar-kept", file, owner, atMs },
     ];
   }
+}
+
+function roll(pin: NamedPin, keep: number): Change {
+  return { kind: "roll-pin", ...pin, keep };
 }
 
 /** A document without the fields that differ between two copies. */

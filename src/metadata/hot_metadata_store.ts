@@ -19,6 +19,7 @@ import {
   type FindOptions,
   type KeptNar,
   type MetadataStore,
+  type NamedPin,
   type NarinfoRow,
   type NarRecord,
   type NarSource,
@@ -178,6 +179,10 @@ export class HotMetadataStore implements MetadataStore {
 
   pins(): Promise<readonly PinRoot[]> {
     return this.#inner.pins();
+  }
+
+  namedPins(): Promise<readonly NamedPin[]> {
+    return this.#inner.namedPins();
   }
 
   databaseSize(): Promise<DatabaseSize> {
@@ -349,6 +354,8 @@ export class HotMetadataStore implements MetadataStore {
           break;
         case "put-pin":
         case "remove-pin":
+        case "roll-pin":
+        case "unpin-name":
           break;
         case "nar-broken":
         case "nar-sealed":

@@ -74,6 +74,20 @@ export interface NarSource {
 export interface PinRoot {
   readonly storePathHash: StorePathHash;
   readonly pinnedAtMs: number;
+  /** The names that hold it, in alphabetical order; `undefined`: none. */
+  readonly names?: readonly string[];
+  /** True: names alone hold it, and it goes with the last of them. */
+  readonly rolls?: true;
+}
+
+/** A root that a name holds. */
+export interface NamedPin {
+  readonly name: string;
+  readonly storePathHash: StorePathHash;
+  /** When it was last pinned under the name. */
+  readonly pinnedAtMs: number;
+  /** The number of roots that the name keeps, as it was last given. */
+  readonly keep: number;
 }
 
 /** The NAR name belongs to another NAR, or to a file of other hash or size. */
@@ -224,9 +238,20 @@ export type Change =
     readonly atMs: number;
   }
   | { readonly kind: "touch-nar"; readonly narName: NarName; readonly atMs: number }
-  /** Ignored where the root is pinned already. */
+  /**
+   * Ignored where the root is pinned already; one that rolls stays then without a name. `names` play
+   * no part.
+   */
   | { readonly kind: "put-pin"; readonly pin: PinRoot }
+  /** Unpins the root, whatever holds it: its names lose it too. */
   | { readonly kind: "remove-pin"; readonly storePathHash: StorePathHash }
+  /**
+   * Pins the root as the newest one under the name. The name gives up all but its newest `keep`
+   * roots. A root that nothing else holds is unpinned then.
+   */
+  | ({ readonly kind: "roll-pin" } & NamedPin)
+  /** The name gives up all its roots. */
+  | { readonly kind: "unpin-name"; readonly name: string }
   | SignedPathChange
   | DocumentChange;
 
@@ -335,6 +360,11 @@ export interface PinFinder {
   pins(): Promise<readonly PinRoot[]>;
 }
 
+export interface PinNameFinder {
+  /** The roots that names hold, by name, then in the order of pinning. */
+  namedPins(): Promise<readonly NamedPin[]>;
+}
+
 export type MetadataStore =
   & NarinfoFinder
   & NarFinder
@@ -348,6 +378,7 @@ export type MetadataStore =
   & NameFinder
   & ChangeWriter
   & PinFinder
+  & PinNameFinder
   & SpaceKeeper
   & SpaceLedger
   & RowSweeper

@@ -132,10 +132,18 @@ export function readUsedNar(columns: UsedNarColumns): UsedNar {
 export interface PinColumns {
   readonly hash: string;
   readonly pinned_at_ms: number;
+  readonly by_hand: number | boolean;
+  /** Apart by blanks, which no name has. */
+  readonly names: string | null;
 }
 
-export function readPin(columns: PinColumns): PinRoot {
-  return { storePathHash: columns.hash as StorePathHash, pinnedAtMs: columns.pinned_at_ms };
+export function readPin({ hash, pinned_at_ms, by_hand, names }: PinColumns): PinRoot {
+  return {
+    storePathHash: hash as StorePathHash,
+    pinnedAtMs: pinned_at_ms,
+    ...(names === null ? {} : { names: names.split(" ").sort() }),
+    ...(by_hand ? {} : { rolls: true }),
+  };
 }
 
 export function readSource(columns: { upstream: string; location: string }): NarSource {

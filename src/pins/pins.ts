@@ -1,5 +1,13 @@
-import type { ChangeWriter, NarinfoFinder, PinFinder } from "../metadata/metadata_store.ts";
+import type {
+  Change,
+  ChangeOf,
+  ChangeWriter,
+  NarinfoFinder,
+  PinFinder,
+  PinRoot,
+} from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { PinName } from "./pin_name.ts";
 
 export interface PinsDeps {
   readonly metadata: NarinfoFinder & PinFinder & ChangeWriter;
@@ -9,7 +17,9 @@ export interface PinsDeps {
 }
 
 /**
- * The pin roots that clients set. A pin lasts until it is removed, whatever happens to its root.
+ * The pin roots that clients set. A pin lasts until it is removed, whatever happens to its root. A
+ * name holds its newest roots: one that rolls off is unpinned, unless a plain pin or another name
+ * holds it.
  *
  * A pin protects its root's closure: each path that stored references reach from the root. The
  * stored parts of such a path stay: its narinfo, and the NAR file that this narinfo names. A path
@@ -34,18 +44,45 @@ export class Pins {
 
   /** False if the narinfo is not stored. Fetches nothing; may be repeated. */
   async pin(storePathHash: StorePathHash): Promise<boolean> {
-    const { metadata, nowMs, changed } = this.#deps;
-    if (await metadata.findPin(storePathHash) !== undefined) return true;
-    if (await metadata.findNarinfo(storePathHash) === undefined) return false;
-    await metadata.apply([{ kind: "put-pin", pin: { storePathHash, pinnedAtMs: nowMs() } }]);
-    changed();
+    const known = await this.#deps.metadata.findPin(storePathHash);
+    if (known !== undefined && !known.rolls) return true;
+    const pinnedAtMs = this.#deps.nowMs();
+    return await this.#pin({ kind: "put-pin", pin: { storePathHash, pinnedAtMs } }, known);
+  }
+
+  /**
+   * Pins the root as the newest one under the name, which keeps its newest `keep` roots. The others
+   * leave it, and are unpinned unless something else holds them. False as for `pin`.
+   */
+  async roll({ name, keep }: PinName, storePathHash: StorePathHash): Promise<boolean> {
+    const known = await this.#deps.metadata.findPin(storePathHash);
+    const pinnedAtMs = this.#deps.nowMs();
+    return await this.#pin({ kind: "roll-pin", name, storePathHash, pinnedAtMs, keep }, known);
+  }
+
+  /** Unpins a root, whatever holds it: it leaves its names. Does nothing if it is not pinned. */
+  async unpin(storePathHash: StorePathHash): Promise<void> {
+    await this.#apply({ kind: "remove-pin", storePathHash });
+  }
+
+  /** The name gives up its roots. Those that nothing else holds are unpinned. */
+  async unpinName(name: string): Promise<void> {
+    await this.#apply({ kind: "unpin-name", name });
+  }
+
+  async #pin(
+    change: ChangeOf<"put-pin" | "roll-pin">,
+    known: PinRoot | undefined,
+  ): Promise<boolean> {
+    const { storePathHash } = change.kind === "put-pin" ? change.pin : change;
+    const { metadata } = this.#deps;
+    if (known === undefined && await metadata.findNarinfo(storePathHash) === undefined) return false;
+    await this.#apply(change);
     return true;
   }
 
-  /** Unpins a root. Does nothing if it is not pinned. */
-  async unpin(storePathHash: StorePathHash): Promise<void> {
-    const { metadata, changed } = this.#deps;
-    await metadata.apply([{ kind: "remove-pin", storePathHash }]);
-    changed();
+  async #apply(change: Change): Promise<void> {
+    await this.#deps.metadata.apply([change]);
+    this.#deps.changed();
   }
 }

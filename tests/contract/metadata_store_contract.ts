@@ -287,6 +287,82 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.equal(await store.findPin(a), undefined);
   },
 
+  "a name keeps its newest roots; one that is pinned again is the newest": async (store) => {
+    await store.apply([roll("host/x", a, 1, 2), roll("host/x", b, 2, 2)]);
+    await store.apply([roll("host/x", a, 3, 2)]);
+    assert.deepEqual(await namedIn(store), ["host/x b", "host/x a"], "nothing is pushed out");
+    await store.apply([roll("host/x", c, 4, 2)]);
+    assert.deepEqual(await store.namedPins(), [
+      { name: "host/x", storePathHash: a, pinnedAtMs: 3, keep: 2 },
+      { name: "host/x", storePathHash: c, pinnedAtMs: 4, keep: 2 },
+    ]);
+    assert.deepEqual(await store.pins(), [
+      { storePathHash: a, pinnedAtMs: 1, names: ["host/x"], rolls: true },
+      { storePathHash: c, pinnedAtMs: 4, names: ["host/x"], rolls: true },
+    ]);
+    assert.equal(await store.findPin(b), undefined);
+    await store.apply([roll("host/x", c, 5, 1)]);
+    assert.deepEqual(await rootsIn(store), [c], "a smaller number lets go of the older ones");
+  },
+
+  "a root that leaves a name stays if a plain pin or another name holds it": async (store) => {
+    const pin = { storePathHash: a, pinnedAtMs: 1 };
+    await store.apply([{ kind: "put-pin", pin }, roll("one", a, 2, 1), roll("one", b, 3, 1)]);
+    await store.apply([roll("two", b, 4, 1)]);
+    assert.deepEqual(await store.findPin(b), {
+      ...{ storePathHash: b, pinnedAtMs: 3, names: ["one", "two"], rolls: true },
+    });
+    await store.apply([roll("one", c, 5, 1)]);
+    assert.deepEqual(await rootsIn(store), [a, b, c]);
+    assert.deepEqual(await store.findPin(a), pin, "without a name, as before");
+    await store.apply([{ kind: "unpin-name", name: "two" }, { kind: "unpin-name", name: "none" }]);
+    assert.deepEqual(await rootsIn(store), [a, c]);
+    assert.deepEqual(await namedIn(store), ["one c"]);
+  },
+
+  "a plain pin of a root that rolls makes it stay, in its old place": async (store) => {
+    await store.apply([roll("one", a, 1, 1), roll("two", b, 2, 1)]);
+    await store.apply([{ kind: "put-pin", pin: { storePathHash: a, pinnedAtMs: 3 } }]);
+    assert.deepEqual(await store.findPin(a), { storePathHash: a, pinnedAtMs: 1, names: ["one"] });
+    await store.apply([{ kind: "unpin-name", name: "one" }]);
+    assert.deepEqual((await store.pins())[0], { storePathHash: a, pinnedAtMs: 1 });
+  },
+
+  "unpinning a root takes it from its names, and older roots stay gone": async (store) => {
+    await store.apply([a, b, c].map((root, at) => roll("one", root, at, 2)));
+    await store.apply([roll("two", c, 4, 2), { kind: "remove-pin", storePathHash: c }]);
+    assert.deepEqual(await namedIn(store), ["one b"]);
+    assert.deepEqual(await rootsIn(store), [b]);
+    await store.apply([roll("one", a, 5, 2)]);
+    assert.deepEqual(await namedIn(store), ["one b", "one a"], "there was room for it");
+  },
+
+  "a pin that rolls is put as it is, for a copy of the database": async (store) => {
+    const pin = { storePathHash: a, pinnedAtMs: 1, rolls: true } as const;
+    await store.apply([{ kind: "put-pin", pin: { ...pin, names: ["one"] } }]);
+    assert.deepEqual(await store.pins(), [pin]);
+    await store.apply([roll("one", a, 2, 3)]);
+    assert.deepEqual(await store.pins(), [{ ...pin, names: ["one"] }]);
+  },
+
+  "a list that fails rolls nothing": async (store) => {
+    await store.apply([put(a, []), roll("one", a, 1, 1)]);
+    const taken = put(b, []);
+    const nar = { ...taken.nar, name: put(a, []).nar.name };
+    const list: Change[] = [roll("one", b, 2, 1), { ...taken, nar }];
+    await assert.rejects(store.apply(list), NarNameTaken);
+    assert.deepEqual(await namedIn(store), ["one a"]);
+    assert.deepEqual(await rootsIn(store), [a]);
+  },
+
+  "two that roll one name at once leave as many as they keep": async (store) => {
+    const roots = Array.from({ length: 12 }, (_, index) => hash(`root ${index}`));
+    await Promise.all(roots.map((root, at) => store.apply([roll("one", root, at, 3)])));
+    assert.equal((await store.namedPins()).length, 3);
+    const named = (await store.namedPins()).map(({ storePathHash }) => storePathHash);
+    assert.deepEqual(new Set(await rootsIn(store)), new Set(named));
+  },
+
   "a pin outlasts the narinfo of its root": async (store) => {
     const pin = { storePathHash: a, pinnedAtMs: 1 };
     await store.apply([put(a, []), { kind: "put-pin", pin }]);
@@ -396,4 +472,25 @@ function stored(storePathHash: StorePathHash, atMs: number): readonly Change[] {
 /** The kept paths that may be evicted, in their order. */
 async function coldestOf(store: MetadataStore, countMax: number) {
   return (await store.coldest(countMax)).map(({ storePathHash }) => storePathHash);
+}
+
+function roll(
+  name: string,
+  storePathHash: StorePathHash,
+  pinnedAtMs: number,
+  keep: number,
+): Change {
+  return { kind: "roll-pin", name, storePathHash, pinnedAtMs, keep };
+}
+
+async function rootsIn(store: MetadataStore): Promise<readonly StorePathHash[]> {
+  return (await store.pins()).map(({ storePathHash }) => storePathHash);
+}
+
+/** Names with their roots, in the order of pinning. */
+async function namedIn(store: MetadataStore): Promise<readonly string[]> {
+  const letters = new Map([[a, "a"], [b, "b"], [c, "c"]]);
+  return (await store.namedPins()).map(({ name, storePathHash }) =>
+    `${name} ${letters.get(storePathHash)}`
+  );
 }

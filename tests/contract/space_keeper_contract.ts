@@ -151,6 +151,23 @@ export const spaceKeeperClauses: Clauses<MetadataStore> = {
     assert.deepEqual((await store.evict(all)).narinfos, [b, c]);
   },
 
+  "what leaves a name may go at once, except for paths that another pin reaches": async (store) => {
+    const roll = (storePathHash: StorePathHash): Change => (
+      { kind: "roll-pin", name: "host", storePathHash, pinnedAtMs: 1, keep: 1 }
+    );
+    await store.apply([...stored(a, [c], 1), ...stored(b, [c, d], 2), ...stored(c, [], 3)]);
+    await store.apply([...stored(d, [], 4), roll(a), pin(d)]);
+    await settle(store);
+    await store.apply([roll(b)]);
+    await settle(store);
+    assert.deepEqual((await store.evict(all)).narinfos, [a]);
+    assert.equal((await store.stock()).protectedBytes, 300);
+    await store.apply([{ kind: "unpin-name", name: "host" }]);
+    await settle(store);
+    assert.deepEqual((await store.evict(all)).narinfos, [b, c]);
+    assert.equal((await store.stock()).protectedBytes, 100);
+  },
+
   "a pinned root that was removed protects its closure when it comes back": async (store) => {
     await store.apply([...stored(a, [b], 1), ...stored(b, [], 2), pin(a)]);
     await settle(store);

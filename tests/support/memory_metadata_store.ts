@@ -4,6 +4,7 @@ import {
   type Change,
   type KeptNar,
   type MetadataStore,
+  type NamedPin,
   type NarinfoRow,
   type NarRecord,
   type NarSource,
@@ -58,6 +59,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     nars: new Map(),
     sources: new Map(),
     pins: new Map(),
+    namedPins: [],
     loose: new Map(),
     staged: new Map(),
     pending: new Map(),
@@ -235,11 +237,21 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
   }
 
   async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
-    return this.#open().pins.get(storePathHash);
+    return (await this.pins()).find((pin) => pin.storePathHash === storePathHash);
   }
 
   async pins(): Promise<readonly PinRoot[]> {
-    return [...this.#open().pins.values()];
+    const { pins, namedPins } = this.#open();
+    return [...pins.values()].map((pin) => {
+      const names = namedPins.filter(({ storePathHash }) => storePathHash === pin.storePathHash)
+        .map(({ name }) => name).sort();
+      return { ...pin, ...(names.length === 0 ? {} : { names }) };
+    });
+  }
+
+  async namedPins(): Promise<readonly NamedPin[]> {
+    // Stable: those of a name stay in the order of pinning.
+    return this.#open().namedPins.toSorted((one, other) => one.name < other.name ? -1 : 0);
   }
 
   async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {

@@ -3,6 +3,7 @@ import {
   IntentLost,
   Irreplaceable,
   type KeptFile,
+  type NamedPin,
   type NarinfoRow,
   NarNameTaken,
   type NarRecord,
@@ -46,6 +47,8 @@ export interface Tables {
   readonly nars: Map<NarName, NarRecord>;
   readonly sources: Map<NarName, readonly NarSource[]>;
   readonly pins: Map<StorePathHash, PinRoot>;
+  /** In the order of pinning. */
+  readonly namedPins: NamedPin[];
   /** NARs that no narinfo names, kept or not, by their last use. */
   readonly loose: Map<NarName, number>;
   /** Uploaded NARs whose narinfo has not come: until when they stay. */
@@ -118,18 +121,34 @@ export function applyTo(tables: Tables, change: Change): void {
     case "touch-narinfo":
       return use(tables, change.storePathHash, change.atMs);
     case "put-pin": {
-      const { pin } = change;
-      if (!pins.has(pin.storePathHash)) pins.set(pin.storePathHash, pin);
+      const { names: _, ...pin } = change.pin;
+      putPin(tables, pin);
       return;
     }
+    case "roll-pin": {
+      const { kind: _, ...named } = change;
+      const { name, storePathHash, pinnedAtMs, keep } = named;
+      putPin(tables, { storePathHash, pinnedAtMs, rolls: true });
+      const isSame = (one: NamedPin) => one.name === name && one.storePathHash === storePathHash;
+      dropNamed(tables, tables.namedPins.filter(isSame));
+      const others = tables.namedPins.map((one) => one.name === name ? { ...one, keep } : one);
+      tables.namedPins.splice(0, Infinity, ...others, named);
+      rollOff(tables, name, keep);
+      return;
+    }
+    case "unpin-name":
+      return rollOff(tables, change.name, 0);
     case "put-signed":
       return putSigned(tables, change);
     case "forget-signed":
       tables.signed.delete(change.storePathHash);
       return;
-    case "remove-pin":
-      pins.delete(change.storePathHash);
+    case "remove-pin": {
+      const { storePathHash } = change;
+      pins.delete(storePathHash);
+      dropNamed(tables, tables.namedPins.filter((one) => one.storePathHash === storePathHash));
       return;
+    }
     case "touch-nar":
       for (const row of narinfos.values()) {
         if (row.narName === change.narName) use(tables, row.storePathHash, change.atMs);
@@ -145,6 +164,27 @@ export function applyTo(tables: Tables, change: Change): void {
     case "remove-document":
       changeDocuments(tables.documents, change);
   }
+}
+
+function putPin({ pins }: Tables, pin: PinRoot): void {
+  const known = pins.get(pin.storePathHash);
+  const { storePathHash, pinnedAtMs } = known ?? pin;
+  const rolls = pin.rolls && (known === undefined || known.rolls);
+  pins.set(storePathHash, { storePathHash, pinnedAtMs, ...(rolls ? { rolls } : {}) });
+}
+
+function rollOff(tables: Tables, name: string, keep: number): void {
+  const ofName = tables.namedPins.filter((one) => one.name === name);
+  const gone = ofName.slice(0, Math.max(0, ofName.length - keep));
+  dropNamed(tables, gone);
+  for (const { storePathHash } of gone) {
+    const isHeld = tables.namedPins.some((one) => one.storePathHash === storePathHash);
+    if (!isHeld && tables.pins.get(storePathHash)?.rolls) tables.pins.delete(storePathHash);
+  }
+}
+
+function dropNamed({ namedPins }: Tables, gone: readonly NamedPin[]): void {
+  for (const one of gone) namedPins.splice(namedPins.indexOf(one), 1);
 }
 
 function putSigned({ signed }: Tables, change: Extract<Change, { kind: "put-signed" }>): void {

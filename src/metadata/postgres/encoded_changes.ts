@@ -75,7 +75,11 @@ class Keys {
         return;
       case "remove-narinfo":
       case "remove-pin":
+      case "roll-pin":
         this.#path(change.storePathHash);
+        this.isWhole = true;
+        return;
+      case "unpin-name":
         this.isWhole = true;
         return;
       case "put-pin":

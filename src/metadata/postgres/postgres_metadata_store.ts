@@ -20,6 +20,7 @@ import {
   type DamageFinder,
   type KeptNar,
   type MetadataStore,
+  type NamedPin,
   type NarinfoRow,
   type NarRecord,
   type NarSource,
@@ -229,6 +230,10 @@ export class PostgresMetadataStore
 
   async pins(): Promise<readonly PinRoot[]> {
     return (await this.#read<PinColumns>("pins")).map(readPin);
+  }
+
+  namedPins(): Promise<readonly NamedPin[]> {
+    return this.#read<NamedPin>("namedPins");
   }
 
   async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {

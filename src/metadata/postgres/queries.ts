@@ -1,5 +1,10 @@
 import type { Query } from "./pg.d.ts";
 
+/** A pin root with the names that hold it. */
+const ROOT = `SELECT r.hash, r.pinned_at_ms, r.by_hand,
+    (SELECT string_agg(n.name, ' ') FROM pin_name n WHERE n.hash = r.hash) AS names
+  FROM pin_root r`;
+
 /** The queries of the metadata store, by their purpose. Each is prepared once a connection. */
 const SQL = {
   findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
@@ -53,8 +58,10 @@ const SQL = {
   findSigned: "SELECT digest, uploaded FROM signed_path WHERE hash = $1",
   signedCounts: "SELECT uploaded, upstream FROM signed_path_count",
   lastNarinfo: "SELECT max(path_id) AS id FROM narinfo",
-  findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = $1",
-  pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
+  findPin: `${ROOT} WHERE r.hash = $1`,
+  pins: `${ROOT} ORDER BY r.id`,
+  namedPins: `SELECT name, hash AS "storePathHash", pinned_at_ms AS "pinnedAtMs", keep
+    FROM pin_name ORDER BY name, id`,
 
   findDocument: `SELECT id, path, upstream, content_type, content_encoding, tag, size, may_change,
       checked_at_ms, nar_name

@@ -16,6 +16,7 @@ import {
 import { changeDocument } from "./documents.ts";
 import { isSameClaim } from "../nar_claims.ts";
 import { changeFile } from "./file_changes.ts";
+import { changeName } from "./pins.ts";
 import type { Protection } from "./protection.ts";
 import { type NarColumns, readNarRecord } from "../rows.ts";
 import { dropReferences, REFERENCES_AT_ONCE, Unprepared } from "./reference_slices.ts";
@@ -115,6 +116,12 @@ export class ChangeApplier {
           this.#protection.startAgain();
         }
         return;
+      case "roll-pin":
+      case "unpin-name": {
+        if (change.kind === "roll-pin") this.#protection.pinned(this.#pathId(change.storePathHash));
+        if (changeName(statements, change)) this.#protection.startAgain();
+        return;
+      }
       case "put-signed":
         return this.#putSigned(change);
       case "forget-signed":
@@ -139,8 +146,8 @@ export class ChangeApplier {
     putSigned.run(storePathHash, digest, isUploaded ? 1 : 0);
   }
 
-  #putPin({ storePathHash, pinnedAtMs }: PinRoot): void {
-    this.#statements.putPin.run(storePathHash, pinnedAtMs);
+  #putPin({ storePathHash, pinnedAtMs, rolls }: PinRoot): void {
+    this.#statements.putPin.run(storePathHash, pinnedAtMs, rolls ? 0 : 1);
     this.#protection.pinned(this.#pathId(storePathHash));
   }
 

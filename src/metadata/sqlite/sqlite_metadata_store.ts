@@ -17,6 +17,7 @@ import {
   type DamageFinder,
   type KeptNar,
   type MetadataStore,
+  type NamedPin,
   type NarinfoRow,
   type NarRecord,
   type NarSource,
@@ -213,6 +214,11 @@ export class SqliteMetadataStore
 
   async pins(): Promise<readonly PinRoot[]> {
     return this.#read("pins").all().map((row) => readPin(row as unknown as PinColumns));
+  }
+
+  async namedPins(): Promise<readonly NamedPin[]> {
+    // A copy: rows of SQLite have no prototype.
+    return this.#read("namedPins").all().map((row) => ({ ...row as unknown as NamedPin }));
   }
 
   async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {

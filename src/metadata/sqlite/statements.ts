@@ -6,6 +6,7 @@ import { LEDGER_SQL } from "./ledger.ts";
 import { LISTING_SQL } from "./listing.ts";
 import { MEMBER_BOARD_SQL } from "./sqlite_member_board.ts";
 import { NAMES_SQL } from "./names.ts";
+import { PIN_SQL } from "./pins.ts";
 import { REFERENCE_SQL } from "./reference_slices.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
@@ -22,6 +23,7 @@ const SQL = {
   ...REFERENCE_SQL,
   ...NAMES_SQL,
   ...MEMBER_BOARD_SQL,
+  ...PIN_SQL,
 
   begin: "BEGIN IMMEDIATE",
   commit: "COMMIT",
@@ -79,11 +81,6 @@ const SQL = {
   putSigned: `INSERT INTO signed_path (hash, digest, uploaded) VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET digest = excluded.digest, uploaded = excluded.uploaded`,
   forgetSigned: "DELETE FROM signed_path WHERE hash = ?",
-
-  findPin: "SELECT hash, pinned_at_ms FROM pin_root WHERE hash = ?",
-  pins: "SELECT hash, pinned_at_ms FROM pin_root ORDER BY id",
-  putPin: "INSERT INTO pin_root (hash, pinned_at_ms) VALUES (?, ?) ON CONFLICT DO NOTHING",
-  removePin: "DELETE FROM pin_root WHERE hash = ?",
 
   pathId: "SELECT id FROM path WHERE hash = ?",
   findPath: `SELECT p.id, i.nar_id, n.kept_size IS NOT NULL AS is_kept FROM path p

@@ -6,6 +6,7 @@ import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { DocumentPath } from "../../../src/nix/document_name.ts";
 import type { Seal } from "../../../src/nix/stored_name.ts";
+import type { StorePathHash } from "../../../src/nix/store_path.ts";
 import {
   fileOf,
   hash,
@@ -141,6 +142,32 @@ for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
   );
 }
 
+for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
+  testUnless(postgresMissing, `copy: ${way}, pins that roll keep names and places`, async () => {
+    await using from = await openFrom();
+    await using to = await openTo();
+    const roll = (name: string, storePathHash: StorePathHash, pinnedAtMs: number): Change => (
+      { kind: "roll-pin", name, storePathHash, pinnedAtMs, keep: 2 }
+    );
+    await from.apply([roll("one", a, 1), roll("two", b, 2), roll("one", b, 3), roll("one", a, 4)]);
+    const copy = new MetadataCopy({ from, to, confirm });
+    const { signal } = new AbortController();
+    await copy.pass(signal);
+    assert.deepEqual(await contentOf(to), await contentOf(from));
+    assert.equal((await copy.pass(signal)).copied, 0);
+
+    // A server goes on: a root changes its name, one is pinned by hand, one rolls off.
+    await from.apply([{ kind: "unpin-name", name: "two" }, roll("three", b, 5)]);
+    await from.apply([{ kind: "put-pin", pin: { storePathHash: a, pinnedAtMs: 6 } }]);
+    await from.apply([roll("one", c, 7)]);
+    await copy.pass(signal);
+    assert.deepEqual(await contentOf(to), await contentOf(from));
+    assert.deepEqual((await from.pins()).map(({ names }) => names), [["one"], ["three"], ["one"]]);
+    const { copied, removed } = await copy.pass(signal);
+    assert.deepEqual([copied, removed], [0, 0]);
+  });
+}
+
 testUnless(postgresMissing, "copy: a NAR name that stands for another NAR now", async () => {
   await using from = await openSqlite();
   await using to = await openPostgres();
@@ -212,6 +239,7 @@ async function contentOf(store: Store) {
     kept: await store.keptNars(""),
     stock: await store.stock(),
     pins: await store.pins(),
+    namedPins: await store.namedPins(),
     history: await store.history(),
     document: facts,
     pieces: [await store.documentPiece(id, 0), await store.documentPiece(id, 1)],
