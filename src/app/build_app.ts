@@ -26,8 +26,9 @@ import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";
 import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
 import { pageActionRoutes } from "../http/routes/page_actions.ts";
-import { planRoute, planTurns } from "../http/routes/plan.ts";
+import { pinNamesRoute } from "../http/routes/pin_names.ts";
 import { pinnedClosuresRoute, pinRoute, pinsRoute } from "../http/routes/pins.ts";
+import { planRoute, planTurns } from "../http/routes/plan.ts";
 import { pubkeyRoute } from "../http/routes/pubkey.ts";
 import { type Route, Router } from "../http/routes/router.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
@@ -136,6 +137,7 @@ export function buildApp(given: AppParts): App {
     ...operatingRoutes(pins, space),
     pinsRoute(pinReads),
     pinnedClosuresRoute(pinReads),
+    pinNamesRoute(pinReads, pins),
     ...page.routes,
     planRoute({ planner, turns: plans, log: telemetry.log }),
     ...documentRoutes(cache.documents),

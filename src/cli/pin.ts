@@ -1,3 +1,8 @@
+import { EXIT } from "../base/exit_codes.ts";
+import { ConfigError } from "../config/config_error.ts";
+import type { Kind } from "../config/kinds/option.ts";
+import { integer } from "../config/kinds/plain.ts";
+import { isPinName, KEEP_MAX, NAME_FORM, type PinName } from "../pins/pin_name.ts";
 import type { Command } from "./command.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, nameOf, reportFailures } from "./client/each.ts";
@@ -6,13 +11,33 @@ import { filesInVerification, notKept, pinnedClosures } from "./client/pinned_cl
 import { readPathsAndNames } from "./client/package_names.ts";
 import { findPinned } from "./client/pinned_names.ts";
 import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
-import { parseArguments } from "./flags.ts";
+import { noOperands, parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 
 export const STORE_PATH_ABOUT =
   `PATH is a store path, a path below one, or a link to one, such as ./result. It may also be
 the store path's hash, alone or with .narinfo or -name behind it.
 `;
+
+const pinName: Kind<string> = {
+  placeholder: "NAME",
+  parse(given) {
+    if (!isPinName(given)) throw new Error(NAME_FORM);
+    return given;
+  },
+  print: (value) => value,
+};
+
+const PIN_FLAGS = {
+  name: { kind: pinName, help: "Pin as the newest under this name, such as host/laptop" },
+  keep: { kind: integer(1, KEEP_MAX), help: "With --name: as many of its newest paths stay" },
+  ...CLIENT_FLAGS,
+} as const;
+
+const UNPIN_FLAGS = {
+  name: { kind: pinName, help: "Let go of all that is pinned under this name" },
+  ...CLIENT_FLAGS,
+} as const;
 
 export const PIN: Command = {
   name: "pin",
@@ -21,6 +46,9 @@ export const PIN: Command = {
   about: `larder keeps the closure of each PATH until you unpin it. Pinning fetches nothing. It also
 protects paths of the closure that arrive later. \`larder warm --pin\` fetches them first.
 
+With --name and --keep the pin rolls: the newest paths under the name stay, and older ones go. A
+path stays as long as another name holds it, or a pin without a name.
+
 ${STORE_PATH_ABOUT}`,
   examples: [
     ["larder pin ./result", "Pin the result of nix build, once the cache has it"],
@@ -28,8 +56,12 @@ ${STORE_PATH_ABOUT}`,
       "larder pin /run/current-system --server http://cache.example.org:8501",
       "Pin the closure of this NixOS on another machine's larder",
     ],
+    [
+      "larder pin --name host/laptop --keep 3 /run/current-system",
+      "Keep the three newest systems of the laptop",
+    ],
   ],
-  flags: CLIENT_FLAGS,
+  flags: PIN_FLAGS,
   run: pinCommand,
 };
 
@@ -43,20 +75,27 @@ export const UNPIN: Command = {
 ${STORE_PATH_ABOUT}
 NAME is that of a pinned package, with or without its version. If several pins have that name, the
 command lists them and changes nothing.
+
+A path that names hold leaves those too. With --name, only that name lets go of its paths.
 `,
   examples: [
     ["larder unpin ./result", "Let larder evict this closure again, except paths of other pins"],
     ["larder unpin firefox", "Unpin the only pinned firefox, of any version"],
+    ["larder unpin --name host/laptop", "Let go of all that is pinned under this name"],
     ["larder pins --json | jq -r '.[].root' | xargs larder unpin", "Unpin everything"],
   ],
-  flags: CLIENT_FLAGS,
+  flags: UNPIN_FLAGS,
   run: unpinCommand,
 };
 
-/** Pins one root. Throws a `ServerRefusal` with a hint. */
-export async function pin(client: ServerClient, target: StorePathArgument): Promise<void> {
+/** Pins one root, under a name or without. Throws a `ServerRefusal` with a hint. */
+export async function pin(
+  client: ServerClient,
+  target: StorePathArgument,
+  under?: PinName,
+): Promise<void> {
   try {
-    await requestPin(client, "POST", target);
+    await request(client, "POST", under ? rollOf(target, under) : pinOf(target));
   } catch (error) {
     if (!(error instanceof ServerRefusal) || error.status !== 404) throw error;
     const { given } = target;
@@ -68,12 +107,13 @@ export async function pin(client: ServerClient, target: StorePathArgument): Prom
 }
 
 async function pinCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = parseArguments(CLIENT_FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(PIN_FLAGS, { ...process, args });
   const targets = readStorePathArguments(rest, process);
+  const under = pinNameIn(flags, targets.length);
   using client = new ServerClient(flags, process);
   const failures = await eachStorePath(targets, async (target) => {
-    await pin(client, target);
-    process.writeOut(`pinned ${nameOf(target)}\n`);
+    await pin(client, target, under);
+    process.writeOut(`pinned ${nameOf(target)}${under ? ` under ${under.name}` : ""}\n`);
   });
   const hasPinned = failures.length < targets.length;
   if (hasPinned && await filesInVerification(client) > 0) {
@@ -86,13 +126,18 @@ async function pinCommand(args: readonly string[], process: CommandProcess): Pro
 }
 
 async function unpinCommand(args: readonly string[], process: CommandProcess): Promise<number> {
-  const { flags, rest } = parseArguments(CLIENT_FLAGS, { ...process, args });
+  const { flags, rest } = parseArguments(UNPIN_FLAGS, { ...process, args });
+  if (flags.name !== undefined) {
+    noOperands(rest);
+    using client = new ServerClient(flags, process);
+    return await unpinName(client, flags.name, process);
+  }
   const { names, paths } = readPathsAndNames(rest, process);
   using client = new ServerClient(flags, process);
   const pins = names.length === 0 ? [] : await pinnedClosures(client);
   const named = findPinned(names, pins);
   const failed = await eachStorePath([...paths, ...named.found], async (target) => {
-    await requestPin(client, "DELETE", target);
+    await request(client, "DELETE", pinOf(target));
     process.writeOut(`unpinned ${nameOf(target)}\n`);
   });
   const failures = [...named.failures, ...failed];
@@ -100,11 +145,53 @@ async function unpinCommand(args: readonly string[], process: CommandProcess): P
   return reportFailures(failures, title, process.writeError);
 }
 
-async function requestPin(
+async function unpinName(
   client: ServerClient,
-  method: string,
-  { storePathHash }: StorePathArgument,
-): Promise<void> {
-  const answer = await client.request(method, `/pin/${storePathHash}.narinfo`);
+  name: string,
+  { writeOut, writeError }: CommandProcess,
+): Promise<number> {
+  try {
+    await request(client, "DELETE", `/pins/names?${new URLSearchParams({ name })}`);
+  } catch (error) {
+    if (!(error instanceof ServerRefusal) || error.status !== 404) throw error;
+    writeError(`larder: nothing is pinned under ${name}; larder pins lists the names\n`);
+    return EXIT.failed;
+  }
+  writeOut(`unpinned ${name}\n`);
+  return EXIT.ok;
+}
+
+/** `undefined` without a name. Throws a `ConfigError` if a part of it is missing. */
+function pinNameIn(
+  { name, keep }: { readonly [Part in keyof PinName]: PinName[Part] | undefined },
+  count: number,
+): PinName | undefined {
+  if (name === undefined && keep === undefined) return undefined;
+  if (keep === undefined) {
+    throw new ConfigError([
+      `--name: expected --keep with it, from 1 to ${KEEP_MAX}, such as --keep 3`,
+    ]);
+  }
+  if (name === undefined) {
+    throw new ConfigError(["--keep: expected --name with it, such as --name host/laptop"]);
+  }
+  if (count > keep) {
+    throw new ConfigError([
+      `--keep ${keep}: got ${count} paths, and the first would go at once; expected no more of them`,
+    ]);
+  }
+  return { name, keep };
+}
+
+function pinOf({ storePathHash }: StorePathArgument): string {
+  return `/pin/${storePathHash}.narinfo`;
+}
+
+function rollOf({ storePathHash: root }: StorePathArgument, { name, keep }: PinName): string {
+  return `/pins/names?${new URLSearchParams({ name, keep: String(keep), root })}`;
+}
+
+async function request(client: ServerClient, method: string, path: string): Promise<void> {
+  const answer = await client.request(method, path);
   await answer.body?.cancel();
 }

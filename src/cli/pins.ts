@@ -40,7 +40,8 @@ export const PINS: Command = {
     `STORED counts the paths of the closure whose NAR file is stored. MISSING counts the others, of
 which larder has only the narinfo or a reference. SIZE is the size of the stored NAR files, and OWN
 the part that no other pin reaches: it goes if you unpin. A pin also protects paths that arrive
-later. \`larder warm\` fetches the missing ones.
+later. \`larder warm\` fetches the missing ones. UNDER has the names that hold the pin, and goes with
+the last of them: see \`larder pin --name\`.
 `,
   examples: [
     ["larder pins", "List the pins in the order of pinning"],
@@ -80,8 +81,13 @@ const NAME_COLUMNS_MIN = 12;
 
 /** A name may have 211 characters: those in the way of a terminal's width are cut. */
 function tableOf(pins: readonly Pinned[], columns = Infinity): string {
-  const head = ["ROOT", "NAME", "STORED", "MISSING", "OWN", "SIZE", "PINNED SINCE"];
-  const rows = pins.map(({ root, name, stored, missing, bytes, own_bytes, pinned_at }) => [
+  // Without names as before: the column is the last, as several long ones exceed any terminal.
+  const hasNames = pins.some(({ under }) => under !== undefined);
+  const head = [
+    ...["ROOT", "NAME", "STORED", "MISSING", "OWN", "SIZE", "PINNED SINCE"],
+    ...hasNames ? ["UNDER"] : [],
+  ];
+  const rows = pins.map(({ root, name, stored, missing, bytes, own_bytes, pinned_at, ...held }) => [
     root,
     name ?? "(not stored)",
     String(stored),
@@ -89,6 +95,7 @@ function tableOf(pins: readonly Pinned[], columns = Infinity): string {
     own_bytes === undefined ? "?" : formatBytes(own_bytes),
     formatBytes(bytes),
     `${pinned_at.slice(0, 10)} ${pinned_at.slice(11, 16)} UTC`,
+    ...hasNames ? [holdersOf(held)] : [],
   ]);
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
@@ -103,4 +110,9 @@ function tableOf(pins: readonly Pinned[], columns = Infinity): string {
       return isNumber(column) ? cell.padStart(width) : cell.padEnd(width);
     }).join("  ").trimEnd() + "\n"
   ).join("");
+}
+
+/** A root with names goes with the last of them, unless somebody has pinned it without a name. */
+function holdersOf({ under = [], rolls }: Pick<Pinned, "under" | "rolls">): string {
+  return [...under, ...under.length > 0 && !rolls ? ["by hand"] : []].join(", ");
 }

@@ -286,9 +286,9 @@ export class MetadataCopy {
     const wanted = new Map(pins.map((pin) => [pin.storePathHash, pin]));
     const there = await to.pins();
     // One that rolls there can be put to stay, but not the other way round.
-    const isWanted = ({ storePathHash, pinnedAtMs, rolls = false }: PinRoot) => {
+    const isWanted = ({ storePathHash, pinnedAtMs, rolls }: PinRoot) => {
       const pin = wanted.get(storePathHash);
-      return pin?.pinnedAtMs === pinnedAtMs && (rolls || pin.rolls === undefined);
+      return pin?.pinnedAtMs === pinnedAtMs && (rolls === true || pin.rolls === undefined);
     };
     await this.#deps.confirm();
     for (const { storePathHash } of there.filter((pin) => !isWanted(pin))) {

@@ -1,3 +1,5 @@
+import type { NamedPin } from "../metadata/metadata_store.ts";
+
 /** A name under which pins roll, and the number of roots that it keeps. */
 export interface PinName {
   readonly name: string;
@@ -10,7 +12,8 @@ export const NAME_LENGTH_MAX = 100;
 export const KEEP_MAX = 100;
 
 /** What a name may be, after "expected". */
-export const NAME_FORM = `a name such as host/laptop: parts of letters, digits, ".", "_", "-", "+" ` +
+export const NAME_FORM =
+  `a name such as host/laptop: parts of letters, digits, ".", "_", "-", "+" ` +
   `and "@", each of which begins with a letter or a digit, with "/" between them; ` +
   `at most ${NAME_LENGTH_MAX} characters`;
 
@@ -23,4 +26,17 @@ export function isPinName(text: string): boolean {
 
 export function isKeep(keep: number | undefined): keep is number {
   return keep !== undefined && keep >= 1 && keep <= KEEP_MAX;
+}
+
+/** A name with the roots that it holds. */
+export interface HeldName extends PinName {
+  /** The newest one first. */
+  readonly roots: readonly Pick<NamedPin, "storePathHash" | "pinnedAtMs">[];
+}
+
+/** `named`: by name, then in the order of pinning. */
+export function heldNames(named: readonly NamedPin[]): readonly HeldName[] {
+  return [...Map.groupBy(named, ({ name }) => name)].map(([name, pins]) => (
+    { name, keep: pins.at(-1)?.keep ?? 0, roots: pins.toReversed() }
+  ));
 }

@@ -4,9 +4,10 @@ import { ReadTurns, type Waiter } from "../base/read_turns.ts";
 import { readReferenceGraph } from "../closure/reference_graph.ts";
 import { type ReferrerGraph, referrersIn, rootsReaching } from "../closure/roots_reaching.ts";
 import type { GraphFinder } from "../metadata/graph_finder.ts";
-import type { PinFinder, PinRoot } from "../metadata/metadata_store.ts";
+import type { PinFinder, PinNameFinder, PinRoot } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
+import { type HeldName, heldNames } from "./pin_name.ts";
 import type { ClosureLister, PinnedClosure } from "./pinned_closures.ts";
 
 /** Maximum graph of all pins' closures: a larger one takes too long for an answer. */
@@ -17,7 +18,7 @@ const GRAPH_LIMIT_MS = 5_000;
 const PINS_FOR_MS = 1_000;
 
 export interface PinReadsDeps {
-  readonly metadata: PinFinder & Pick<GraphFinder, "graphRows">;
+  readonly metadata: PinFinder & PinNameFinder & Pick<GraphFinder, "graphRows">;
   readonly closures: ClosureLister;
   /** Another number after each change of rows and pins. */
   readonly generation: () => number;
@@ -33,6 +34,7 @@ export class PinReads implements Disposable {
   readonly #deps: PinReadsDeps;
   readonly #counts = new ReadTurns();
   readonly #pins = new HeldRead<readonly PinRoot[]>();
+  readonly #names = new HeldRead<readonly HeldName[]>();
   readonly #closures = new HeldRead<readonly PinnedClosure[]>();
   /** `undefined`: the closures are too large. */
   readonly #graph = new HeldRead<ReferrerGraph | undefined>();
@@ -44,13 +46,19 @@ export class PinReads implements Disposable {
 
   /** The pins in their order: the same list for all until they change. */
   async pins(): Promise<readonly PinRoot[]> {
-    const { metadata, generation, nowMs = () => clock.nowMs() } = this.#deps;
-    const second = Math.floor(nowMs() / PINS_FOR_MS);
-    return await this.#pins.get([generation(), second], async () => {
+    return await this.#pins.get(this.#keyOfPins(), async () => {
       const before = this.#lastPins;
-      const pins = await metadata.pins();
+      const pins = await this.#deps.metadata.pins();
       return this.#lastPins = isSame(pins, before) ? before : pins;
     });
+  }
+
+  /** The names that hold roots, in alphabetical order. */
+  async names(): Promise<readonly HeldName[]> {
+    return await this.#names.get(
+      this.#keyOfPins(),
+      async () => heldNames(await this.#deps.metadata.namedPins()),
+    );
   }
 
   /** The pinned closures, counted after this call unless nothing has changed since the last count. */
@@ -82,7 +90,14 @@ export class PinReads implements Disposable {
   /** Ends a count, and lets nobody wait for another one. */
   [Symbol.dispose](): void {
     this.#counts[Symbol.dispose]();
-    for (const held of [this.#pins, this.#closures, this.#graph]) held[Symbol.dispose]();
+    for (const held of [this.#pins, this.#names, this.#closures, this.#graph]) {
+      held[Symbol.dispose]();
+    }
+  }
+
+  #keyOfPins(): readonly unknown[] {
+    const { generation, nowMs = () => clock.nowMs() } = this.#deps;
+    return [generation(), Math.floor(nowMs() / PINS_FOR_MS)];
   }
 
   async #readGraph(
@@ -105,8 +120,9 @@ export class PinReads implements Disposable {
 }
 
 function isSame(some: readonly PinRoot[], others: readonly PinRoot[]): boolean {
-  return some.length === others.length && some.every(({ storePathHash, pinnedAtMs }, at) => {
+  return some.length === others.length && some.every((pin, at) => {
     const other = others[at];
-    return storePathHash === other?.storePathHash && pinnedAtMs === other.pinnedAtMs;
+    return pin.storePathHash === other?.storePathHash && pin.pinnedAtMs === other.pinnedAtMs &&
+      pin.rolls === other.rolls && pin.names?.join() === other.names?.join();
   });
 }

@@ -24,6 +24,8 @@ export interface WatchedRoot {
   readonly root: StorePathHash;
   readonly name: string | undefined;
   readonly pinnedAtMs: number;
+  readonly under: readonly string[];
+  readonly rolls: boolean;
   readonly size: ClosureSize | undefined;
 }
 
@@ -104,6 +106,8 @@ export class PinWatch implements AsyncDisposable {
         root: pin.storePathHash,
         name: await this.#nameOf(pin),
         pinnedAtMs: pin.pinnedAtMs,
+        under: pin.names ?? [],
+        rolls: pin.rolls ?? false,
       })),
     );
     return { count: pins.length, newest };

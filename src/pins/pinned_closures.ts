@@ -13,6 +13,10 @@ export interface PinnedClosure extends ClosureSize {
   readonly name: string | null;
   /** ISO 8601, UTC. */
   readonly pinnedAt: string;
+  /** The names that hold it, if any. */
+  readonly under?: readonly string[];
+  /** True: names alone hold it. */
+  readonly rolls?: true;
 }
 
 /**
@@ -58,12 +62,14 @@ export class PinnedClosures implements ClosureLister {
     const sizes = await closureSizes(graph, slice);
     const bodies = await this.#metadata.narinfoBodies(roots, signal);
     const closures: PinnedClosure[] = [];
-    for (const [index, { storePathHash, pinnedAtMs }] of pins.entries()) {
+    for (const [index, { storePathHash, pinnedAtMs, names, rolls }] of pins.entries()) {
       closures.push({
         root: storePathHash,
         name: nameInNarinfo(bodies.get(storePathHash) ?? "") ?? null,
         ...sizes[index] ?? { stored: 0, missing: 0, bytes: 0, ownBytes: 0 },
         pinnedAt: new Date(pinnedAtMs).toISOString(),
+        ...(names && { under: names }),
+        ...(rolls && { rolls }),
       });
       if (slice.isOver) await slice.yield();
     }

@@ -4,13 +4,14 @@ import type {
   ChangeWriter,
   NarinfoFinder,
   PinFinder,
+  PinNameFinder,
   PinRoot,
 } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { PinName } from "./pin_name.ts";
 
 export interface PinsDeps {
-  readonly metadata: NarinfoFinder & PinFinder & ChangeWriter;
+  readonly metadata: NarinfoFinder & PinFinder & PinNameFinder & ChangeWriter;
   readonly nowMs: () => number;
   /** Called when the set of protected paths may have changed. */
   readonly changed: () => void;
@@ -65,9 +66,14 @@ export class Pins {
     await this.#apply({ kind: "remove-pin", storePathHash });
   }
 
-  /** The name gives up its roots. Those that nothing else holds are unpinned. */
-  async unpinName(name: string): Promise<void> {
+  /**
+   * The name gives up its roots. Those that nothing else holds are unpinned. False if it has none.
+   */
+  async unpinName(name: string): Promise<boolean> {
+    const named = await this.#deps.metadata.namedPins();
+    if (named.every((pin) => pin.name !== name)) return false;
     await this.#apply({ kind: "unpin-name", name });
+    return true;
   }
 
   async #pin(
@@ -76,7 +82,9 @@ export class Pins {
   ): Promise<boolean> {
     const { storePathHash } = change.kind === "put-pin" ? change.pin : change;
     const { metadata } = this.#deps;
-    if (known === undefined && await metadata.findNarinfo(storePathHash) === undefined) return false;
+    if (known === undefined && await metadata.findNarinfo(storePathHash) === undefined) {
+      return false;
+    }
     await this.#apply(change);
     return true;
   }

@@ -11,6 +11,8 @@ import { TestListener } from "../support/test_listener.ts";
 const object = makeStoreObject({ name: "kept", size: 20_000 });
 const other = makeStoreObject({ name: "other", size: 30_000 });
 const pinOf = ({ storePathHash }: typeof object) => `/pin/${storePathHash}.narinfo`;
+const rollOf = ({ storePathHash }: typeof object) =>
+  `/pins/names?name=a&keep=1&root=${storePathHash}`;
 
 /** Its owner can make it lead anywhere, and so to a cache in a visitor's own network. */
 const FOREIGN_NAME = "evil.test";
@@ -54,9 +56,9 @@ originTest("a page under a name that only leads here reads and changes nothing",
   const asked = await tab.read(`(async () => {
     const told = [];
     for (const [method, path] of [
-      ["GET", "/stats"], ["GET", "/pins"], ["GET", "/pins/closures"], ["GET", "/"],
+      ["GET", "/stats"], ["GET", "/pins"], ["GET", "/pins/names"], ["GET", "/"],
       ["GET", "/metrics"], ["DELETE", "${pinOf(object)}"], ["POST", "${pinOf(other)}"],
-      ["POST", "/gc?target=0"],
+      ["POST", "/gc?target=0"], ["POST", "${rollOf(other)}"],
     ]) {
       const options = { method, referrerPolicy: "no-referrer", headers: { "user-agent": "curl" } };
       const answer = await fetch(path, options);
@@ -66,7 +68,7 @@ originTest("a page under a name that only leads here reads and changes nothing",
   })()`);
   const line = `403 Forbidden: ${FOREIGN_NAME} is no name of this larder; add ` +
     `--server-allowed-hosts ${FOREIGN_NAME}\n`;
-  assert.deepEqual(asked, Array.from({ length: 8 }, () => line));
+  assert.deepEqual(asked, Array.from({ length: 9 }, () => line));
   await assertUntouched(scene);
 });
 

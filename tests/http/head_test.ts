@@ -47,6 +47,7 @@ Deno.test("HEAD: every route has the headers of GET", async () => {
     ["readiness", "/readyz"],
     ["pins", "/pins"],
     ["closures of pins", "/pins/closures"],
+    ["names of pins", "/pins/names"],
     ["narinfo", NARINFO],
     ["no narinfo", `/${"0".repeat(32)}.narinfo`],
     ["nothing like a narinfo", "/x.narinfo"],

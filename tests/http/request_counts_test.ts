@@ -170,7 +170,7 @@ Deno.test("request counts: no counter begins with the first usual answer", async
     const path of [
       ...[`/${HASH}.ls`, `/log/${HASH}-thing.drv`, "/debuginfo/aa", "/", "/stats", "/pins"],
       ...["/pins/closures", "/nix-cache-info", "/pubkey", "/healthz", "/readyz", "/metrics"],
-      ...["/nothing", "/%2f"],
+      ...["/pins/names", "/nothing", "/%2f"],
     ]
   ) await (await cache.get(path)).body?.cancel();
   for (const method of ["POST", "DELETE"]) {

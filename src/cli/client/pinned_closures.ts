@@ -2,6 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import { counted } from "../../base/format_units.ts";
 import { snakeNames } from "../../base/snake_names.ts";
 import { clock } from "../../runtime/current.ts";
+import { isPinName } from "../../pins/pin_name.ts";
 import type { FailedPath } from "./each.ts";
 import { answerJson } from "./server_answer.ts";
 import { ServerJson } from "./server_json.ts";
@@ -18,6 +19,10 @@ export interface Pinned {
   /** The part of them that no other pin reaches. */
   readonly own_bytes?: number;
   readonly pinned_at: string;
+  /** The names that hold it, if any. */
+  readonly under?: readonly string[];
+  /** True: names alone hold it. */
+  readonly rolls?: true;
 }
 
 /** One second more than the server's own limit. */
@@ -109,10 +114,10 @@ const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
 const TIME_REGEXP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 function isPinned(value: unknown): value is Pinned {
-  const { root, name, stored, missing, bytes, own_bytes, pinned_at } = (value ?? {}) as Partial<
-    Pinned
-  >;
+  const { root, name, stored, missing, bytes, own_bytes, pinned_at, under = [] } =
+    (value ?? {}) as Partial<Pinned>;
   return ROOT_REGEXP.test(String(root)) && (name === null || NAME_REGEXP.test(String(name))) &&
     [stored, missing, bytes, own_bytes ?? 0].every((count) => Number.isSafeInteger(count)) &&
-    TIME_REGEXP.test(String(pinned_at));
+    TIME_REGEXP.test(String(pinned_at)) && Array.isArray(under) &&
+    under.every((one) => typeof one === "string" && isPinName(one));
 }

@@ -38,7 +38,7 @@ export function pinsPart(
 }
 
 function pin(
-  { root, name, pinned_at, stored, missing, bytes, own_bytes }: PinnedRootStats,
+  { root, name, pinned_at, stored, missing, bytes, own_bytes, under, rolls }: PinnedRootStats,
   { at, mayManage }: { readonly at: string; readonly mayManage: boolean },
 ): Html {
   const facts = stored === null || missing === null || bytes === null
@@ -46,11 +46,12 @@ function pin(
     : `${formatBytes(own_bytes ?? 0)} of its own, ${formatBytes(bytes)} in all, ${
       counted(stored, "path")
     } here, ${formatNumber(missing)} missing`;
+  const holders = under.length > 0 && ` under ${under.join(", ")}${rolls ? "" : " and by hand"}`;
   return markup`<li class="pin"><div><a id="pin-of-${root}" class="strong"
  href="?q=${root}#packages">${name ?? root}</a>${
     name !== null && markup` <code>${root}</code>`
   }</div><span
- class="detail">${facts}, pinned ${ago(pinned_at, at)}</span>${
+ class="detail">${facts}, pinned ${ago(pinned_at, at)}${holders}</span>${
     mayManage && unpinForm({ root, name: name ?? root, section: "pins" })
   }</li>`;
 }

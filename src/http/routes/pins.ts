@@ -50,7 +50,7 @@ export function pinnedClosuresRoute(reads: Pick<PinReads, "closures">): Route {
 }
 
 /** A list that may be long: those who get the same one share its bytes. */
-function listRoute<Item>(
+export function listRoute<Item>(
   path: string,
   list: (waiter: Waiter) => Promise<readonly Item[]>,
   shown: (item: Item) => unknown,

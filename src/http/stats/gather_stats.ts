@@ -269,7 +269,7 @@ async function pinStats({ pins }: StatsSources["storage"]): Promise<PinStats | n
   const watched = await pins.list();
   if (watched === undefined) return null;
   const { count, countedAtMs } = watched;
-  const roots = watched.roots.map(({ root, name, pinnedAtMs, size }) => ({
+  const roots = watched.roots.map(({ root, name, pinnedAtMs, under, rolls, size }) => ({
     root,
     name: name ?? null,
     pinned_at: iso(pinnedAtMs),
@@ -277,6 +277,8 @@ async function pinStats({ pins }: StatsSources["storage"]): Promise<PinStats | n
     missing: size?.missing ?? null,
     bytes: size?.bytes ?? null,
     own_bytes: size?.ownBytes ?? null,
+    under,
+    rolls,
   }));
   return { count, counted_at: countedAtMs === undefined ? null : iso(countedAtMs), roots };
 }

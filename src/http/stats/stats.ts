@@ -255,6 +255,10 @@ export interface PinnedRootStats {
   readonly bytes: number | null;
   /** The part of the bytes that no other pin reaches. */
   readonly own_bytes: number | null;
+  /** The names that hold it. */
+  readonly under: readonly string[];
+  /** True: names alone hold it. */
+  readonly rolls: boolean;
 }
 
 /** A kind of warning or error of one subject. */

@@ -29,6 +29,7 @@ async function scene() {
       state.pins++;
       return metadata.pins();
     },
+    namedPins: metadata.namedPins.bind(metadata),
     graphRows: async (hashes: Parameters<typeof metadata.graphRows>[0], ending?: AbortSignal) => {
       state.rows += hashes.length;
       if (state.isSlow) throw new Failure("overloaded", "beyond the limits");
