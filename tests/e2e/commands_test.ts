@@ -54,6 +54,21 @@ for (const address of ["127.0.0.1:0", "unix"]) {
     assert.ok(bytes > 200_000);
     assert.equal(own_bytes, bytes, "no other pin holds any of it");
 
+    // Its libraries come after it under a name, and push it out; the pin by hand stays.
+    const roll = (path: string) => run("pin", "--name", "host/laptop", "--keep", "2", path);
+    for (const { storePath } of [app, ...libs.slice(0, 2)]) {
+      const { code, out } = await roll(storePath);
+      assert.deepEqual([code, out.endsWith(" under host/laptop\n")], [0, true]);
+    }
+    const held = (await pinned()).map((pin: { root: string; under?: unknown }) => pin.under);
+    assert.deepEqual(held, [undefined, ["host/laptop"], ["host/laptop"]]);
+    assert.match((await run("pins")).out, /^ROOT .* UNDER\n(?:.*\n)+.* UTC  host\/laptop\n/);
+    const ended = await run("unpin", "--name", "host/laptop");
+    assert.deepEqual([ended.code, ended.out], [0, "unpinned host/laptop\n"]);
+    assert.deepEqual((await pinned()).map(({ root }: { root: string }) => root), [
+      app.storePathHash,
+    ]);
+
     await upstream.stop();
     assert.equal((await run("warm", app.baseName)).code, 0, "all of it is here");
 

@@ -77,7 +77,7 @@ const STORES: Readonly<
   Record<string, readonly [() => Promise<MetadataStore & AsyncDisposable>, number, string?]>
 > = {
   "the maps": [async () => new MemoryMetadataStore(), 300],
-  SQLite: [async () => new SqliteMetadataStore(await openDatabase(":memory:")), 200],
+  SQLite: [async () => new SqliteMetadataStore(await openDatabase(":memory:")), 100],
   PostgreSQL: [() => newPostgresStore(server), 15, postgresMissing],
 };
 

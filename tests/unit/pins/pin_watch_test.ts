@@ -47,6 +47,8 @@ Deno.test("pin watch: the newest hundred roots are there while they are counted"
     root: hash(249),
     name: undefined,
     pinnedAtMs: 249,
+    under: [],
+    rolls: false,
     size: undefined,
   });
 
