@@ -232,7 +232,7 @@ Deno.test("stats: every field is documented, and every documented field is there
   const path = await cache.narPath(HASH);
   gate.release(1_000);
   const answer = await cache.get(path);
-  await cache.request("POST", `/pin/${HASH}.narinfo`);
+  await cache.request("POST", `/pins/names?name=host/a&keep=3&root=${HASH}`);
   const body = new TransformStream<Uint8Array, Bytes>();
   const pushed = await pushOf(makeStoreObject({ name: "pushed-1.0" }));
   const putting = cache.put(pushed.narPath, body.readable, AS_WRITER);
