@@ -25,6 +25,7 @@ const DATABASE_OPERATIONS = {
   signedCounts: "read",
   findPin: "read",
   pins: "read",
+  namedPins: "read",
   findDocument: "read",
   documentPiece: "read",
   documentBytes: "read",
