@@ -4,6 +4,7 @@ import { type HeldName, isKeep, isPinName, KEEP_MAX, NAME_FORM } from "../../pin
 import type { PinReads } from "../../pins/pin_reads.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { type Answer, lineAnswer, statusAnswer } from "../message/answer.ts";
+import { queryIn } from "../message/query.ts";
 import { listRoute } from "./pins.ts";
 import type { Route } from "./router.ts";
 
@@ -54,7 +55,7 @@ function valuesIn<Name extends string>(
   url: string,
   names: readonly Name[],
 ): Partial<Record<Name, string>> | undefined {
-  const given = [...new URL(url).searchParams];
+  const given = [...new URLSearchParams(queryIn(url))];
   const values = Object.fromEntries(given);
   const isExact = given.length === names.length &&
     names.every((name) => Object.hasOwn(values, name));
