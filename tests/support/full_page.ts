@@ -17,7 +17,8 @@ const ABSENT = 60;
 
 const objects = Array.from(
   { length: DOWNLOADS },
-  (_, index) => makeStoreObject({ name: `package-${index}-1.0`, size: 200_000 }),
+  // Each NAR is another one: clients of the same share a download.
+  (_, index) => makeStoreObject({ name: `package-${index}-1.0`, size: 200_000 + index }),
 );
 
 /**
