@@ -31,6 +31,8 @@ const DATABASE_OPERATIONS = {
   documentBytes: "read",
   debuginfoSourcesOf: "read",
   history: "read",
+  pulls: "read",
+  findPull: "read",
   databaseSize: "read",
   stock: "read",
   members: "read",
@@ -48,6 +50,7 @@ const DATABASE_OPERATIONS = {
   recount: "write",
   expireNars: "write",
   recordHistory: "write",
+  recordPulls: "write",
 } as const satisfies Readonly<
   Record<
     Exclude<keyof MetadataStore, "narinfoLanded"> | keyof Pick<StorageIdKeeper, "storageId">,

@@ -12,6 +12,7 @@ import type {
   PinRoot,
 } from "./metadata_store.ts";
 import { isSameClaim } from "./nar_claims.ts";
+import { PULLS_MAX } from "./pull_keeper.ts";
 import type {
   ListedDocument,
   ListedLooseNar,
@@ -330,6 +331,10 @@ export class MetadataCopy {
   async #history(): Promise<void> {
     const { from, to } = this.#deps;
     if ((await to.history()).length === 0) await to.recordHistory(await from.history(), []);
+    const pulls = await Promise.all(
+      (await from.pulls(PULLS_MAX)).map(({ id }) => from.findPull(id)),
+    );
+    await to.recordPulls(pulls.filter((pull) => pull !== undefined).reverse());
   }
 
   /** The row alone: no file is touched. */

@@ -30,6 +30,7 @@ import {
   type UsedNar,
   type WriteOptions,
 } from "./metadata_store.ts";
+import type { PullRow, PullSummary } from "./pull_keeper.ts";
 import type { RowSweepOrder, SweptRows } from "./row_sweeper.ts";
 import type { SignedPath, SignedPathCounts } from "./signed_path_keeper.ts";
 import type {
@@ -277,6 +278,18 @@ export class HotMetadataStore implements MetadataStore {
 
   history(): Promise<readonly HistoryRow[]> {
     return this.#inner.history();
+  }
+
+  recordPulls(rows: readonly PullRow[]): Promise<void> {
+    return this.#inner.recordPulls(rows);
+  }
+
+  pulls(countMax: number, client?: string): Promise<readonly PullSummary[]> {
+    return this.#inner.pulls(countMax, client);
+  }
+
+  findPull(id: string): Promise<PullRow | undefined> {
+    return this.#inner.findPull(id);
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {

@@ -9,6 +9,7 @@ import type { DatabaseMeter } from "./database_size.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
 import type { GraphFinder } from "./graph_finder.ts";
 import type { HistoryKeeper } from "./history_keeper.ts";
+import type { PullKeeper } from "./pull_keeper.ts";
 import type { NameFinder } from "./name_finder.ts";
 import type { RowSweeper } from "./row_sweeper.ts";
 import type { SignedPathChange, SignedPathFinder } from "./signed_path_keeper.ts";
@@ -383,4 +384,5 @@ export type MetadataStore =
   & SpaceLedger
   & RowSweeper
   & DocumentKeeper
-  & HistoryKeeper;
+  & HistoryKeeper
+  & PullKeeper;

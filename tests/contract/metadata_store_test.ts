@@ -18,6 +18,7 @@ import { documentKeeperClauses } from "./document_keeper_contract.ts";
 import { historyKeeperClauses } from "./history_keeper_contract.ts";
 import { metadataStoreClauses } from "./metadata_store_contract.ts";
 import { nameFinderClauses } from "./name_finder_contract.ts";
+import { pullKeeperClauses } from "./pull_keeper_contract.ts";
 import { rowListerClauses } from "./row_lister_contract.ts";
 import { rowSweeperClauses } from "./row_sweeper_contract.ts";
 import { signedPathClauses } from "./signed_path_contract.ts";
@@ -65,6 +66,7 @@ const harnesses: readonly Harness<MetadataStore>[] = [
 
 for (const harness of harnesses) checkContract(harness, metadataStoreClauses);
 for (const harness of harnesses) checkContract(harness, nameFinderClauses);
+for (const harness of harnesses) checkContract(harness, pullKeeperClauses);
 for (const harness of harnesses) checkContract(harness, signedPathClauses);
 for (const harness of harnesses) checkContract(harness, spaceKeeperClauses);
 for (const harness of harnesses) checkContract(harness, storedObjectClauses);

@@ -29,6 +29,7 @@ import {
   type HistoryRow,
   mergedAmount,
 } from "../../src/metadata/history_keeper.ts";
+import { type PullRow, PULLS_MAX, type PullSummary } from "../../src/metadata/pull_keeper.ts";
 import type { DatabaseSize } from "../../src/metadata/database_size.ts";
 import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
 import type { NamedPath } from "../../src/metadata/name_finder.ts";
@@ -66,6 +67,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     documents: new Map(),
     members: new Map(),
     history: new Map(),
+    pulls: new Map(),
     evicted: new Map(),
     signed: new Map(),
   };
@@ -292,6 +294,24 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
 
   async history(): Promise<readonly HistoryRow[]> {
     return [...this.#open().history.values()];
+  }
+
+  async recordPulls(rows: readonly PullRow[]): Promise<void> {
+    const { pulls } = this.#open();
+    for (const row of rows) if (!pulls.has(row.id)) pulls.set(row.id, row);
+    for (const id of [...pulls.keys()].slice(0, -PULLS_MAX)) pulls.delete(id);
+  }
+
+  async pulls(countMax: number, of?: string): Promise<readonly PullSummary[]> {
+    return [...this.#open().pulls.values()]
+      .filter(({ client }) => of === undefined || client === of)
+      .map(({ id, client, summary }) => ({ id, client, summary }))
+      .reverse()
+      .slice(0, countMax);
+  }
+
+  async findPull(id: string): Promise<PullRow | undefined> {
+    return this.#open().pulls.get(id);
   }
 
   async apply(changes: readonly Change[]): Promise<void> {

@@ -30,6 +30,7 @@ import {
 } from "../../src/metadata/row_sweeper.ts";
 import type { SignedPath } from "../../src/metadata/signed_path_keeper.ts";
 import type { HistoryRow } from "../../src/metadata/history_keeper.ts";
+import type { PullRow } from "../../src/metadata/pull_keeper.ts";
 import { isSameClaim } from "../../src/metadata/nar_claims.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
@@ -58,6 +59,7 @@ export interface Tables {
   readonly members: Map<MemberId, MemberRow>;
   /** By tier, time and figure. */
   readonly history: Map<string, HistoryRow>;
+  readonly pulls: Map<string, PullRow>;
   readonly evicted: Map<StorePathHash, number>;
   readonly signed: Map<StorePathHash, SignedPath>;
 }

@@ -53,6 +53,7 @@ import {
   type UsedNarColumns,
 } from "../rows.ts";
 import type { NamedPath } from "../name_finder.ts";
+import { type PullRow, PULLS_MAX, type PullSummary } from "../pull_keeper.ts";
 import type {
   ListedDocument,
   ListedLooseNar,
@@ -266,6 +267,18 @@ export class PostgresMetadataStore
 
   history(): Promise<readonly HistoryRow[]> {
     return this.#read<HistoryRow>("history");
+  }
+
+  async recordPulls(rows: readonly PullRow[]): Promise<void> {
+    await this.#read("recordPulls", JSON.stringify(rows), PULLS_MAX);
+  }
+
+  pulls(countMax: number, client?: string): Promise<readonly PullSummary[]> {
+    return this.#read<PullSummary>("pulls", client ?? null, countMax);
+  }
+
+  async findPull(id: string): Promise<PullRow | undefined> {
+    return (await this.#read<PullRow>("findPull", id))[0];
   }
 
   async apply(changes: readonly Change[], { mustWait = false }: WriteOptions = {}): Promise<void> {

@@ -94,6 +94,10 @@ const SQL = {
     WHERE path > $1 ORDER BY path LIMIT $2`,
 
   history: `SELECT tier, at_ms AS "atMs", figure, amount FROM history`,
+  recordPulls: "SELECT record_pulls($1, $2)",
+  pulls: `SELECT id, client, summary FROM pull WHERE $1::text IS NULL OR client = $1
+    ORDER BY number DESC LIMIT $2`,
+  findPull: "SELECT id, client, summary, paths FROM pull WHERE id = $1",
 
   storageId: "SELECT id FROM storage_id",
   claimStorageId: "INSERT INTO storage_id (id) VALUES ($1) ON CONFLICT DO NOTHING",

@@ -29,6 +29,7 @@ import {
 } from "../metadata_store.ts";
 import type { MemberBoard } from "../member_board.ts";
 import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
+import type { PullRow, PullSummary } from "../pull_keeper.ts";
 import type { NamedPath } from "../name_finder.ts";
 import type {
   ListedDocument,
@@ -55,6 +56,7 @@ import { DataVersionFeed } from "./data_version_feed.ts";
 import { Eviction } from "./eviction.ts";
 import { readEach } from "./graph.ts";
 import { readHistory, writeHistory } from "./history.ts";
+import { readPull, readPulls, writePulls } from "./pulls.ts";
 import { listDocuments, listLooseNars, listNarinfos, listSignedPaths } from "./listing.ts";
 import { Ledger } from "./ledger.ts";
 import { findNamed } from "./names.ts";
@@ -249,6 +251,20 @@ export class SqliteMetadataStore
   async history(): Promise<readonly HistoryRow[]> {
     if (this.#closed) throw closedFailure();
     return readHistory(this.#statements);
+  }
+
+  async recordPulls(rows: readonly PullRow[]): Promise<void> {
+    await this.#withoutRevision(() => writePulls(this.#statements, rows));
+  }
+
+  async pulls(countMax: number, client?: string): Promise<readonly PullSummary[]> {
+    if (this.#closed) throw closedFailure();
+    return readPulls(this.#statements, countMax, client);
+  }
+
+  async findPull(id: string): Promise<PullRow | undefined> {
+    const row = this.#read("findPull").get(id);
+    return row && readPull(row);
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {

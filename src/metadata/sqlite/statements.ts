@@ -7,6 +7,7 @@ import { LISTING_SQL } from "./listing.ts";
 import { MEMBER_BOARD_SQL } from "./sqlite_member_board.ts";
 import { NAMES_SQL } from "./names.ts";
 import { PIN_SQL } from "./pins.ts";
+import { PULLS_SQL } from "./pulls.ts";
 import { REFERENCE_SQL } from "./reference_slices.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
@@ -18,6 +19,7 @@ const SQL = {
   ...ROW_SWEEP_SQL,
   ...LEDGER_SQL,
   ...HISTORY_SQL,
+  ...PULLS_SQL,
   ...LISTING_SQL,
   ...GRAPH_SQL,
   ...REFERENCE_SQL,

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { Pulls, type PullsDeps } from "../../../src/history/pulls.ts";
+import type { OpenPull } from "../../../src/history/open_pulls.ts";
+import { PULL_BYTES_MAX } from "../../../src/metadata/pull_keeper.ts";
+import { HeldClock } from "../../support/held_clock.ts";
+import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
+
+const BEGIN_MS = Date.UTC(2026, 10, 27, 21, 10);
+const SILENCE_MS = 10_000;
+
+function pullsOver(keeper: PullsDeps["keeper"], more: Partial<PullsDeps> = {}): Pulls {
+  const nameOf = (name: string) => Promise.resolve(`name of ${name}`);
+  return new Pulls({ keeper, nameOf, upstreamOf: () => undefined, log: { debug() {} }, ...more });
+}
+
+/** A NAR that waited for an upstream, and then came from it. */
+function fetched(clock: HeldClock, pull: OpenPull | undefined, name: string, ms: number): void {
+  const startedAtMs = clock.nowMs();
+  clock.advance(ms);
+  pull?.ended({
+    ...{ kind: "nar", name, result: "fetched", isFromUpstream: true, bytes: 1_000, startedAtMs },
+    ...{ answeredAtMs: clock.nowMs(), endedAtMs: clock.nowMs(), upstream: `https://${name}.org` },
+  });
+}
+
+Deno.test("pulls: a pull that is over is written once, and is there after a restart", async () => {
+  using clock = new HeldClock(BEGIN_MS);
+  const keeper = new MemoryMetadataStore();
+  const first = pullsOver(keeper);
+  fetched(clock, first.begin("laptop", clock.nowMs()), "a", 2_000);
+  await first.look();
+  assert.deepEqual(await keeper.pulls(9), [], "it may go on");
+  clock.advance(SILENCE_MS);
+  await first.look();
+  await first.look();
+  assert.equal((await keeper.pulls(9)).length, 1);
+
+  fetched(clock, first.begin("laptop", clock.nowMs()), "b", 500);
+  await first[Symbol.asyncDispose]();
+  const second = pullsOver(keeper);
+  await using _second = second;
+  const names = (await second.newest()).map(({ first: name, waitingMs }) => [name, waitingMs]);
+  assert.deepEqual(names, [["name of b", 500], ["name of a", 2_000]], "larder's end ends it");
+});
+
+Deno.test("pulls: a request that runs for longer than the silence goes on with its pull", async () => {
+  using clock = new HeldClock(BEGIN_MS);
+  await using pulls = pullsOver(new MemoryMetadataStore());
+  const pull = pulls.begin("laptop", clock.nowMs());
+  const startedAtMs = clock.nowMs();
+  clock.advance(60_000);
+  assert.deepEqual(await pulls.newest(), []);
+  assert.equal(pulls.begin("laptop", clock.nowMs()), pull);
+  pull?.uncounted();
+  pull?.ended({
+    ...{ kind: "nar", name: "a", result: "hit", isFromUpstream: false, upstream: undefined },
+    ...{ bytes: 7, startedAtMs, answeredAtMs: startedAtMs, endedAtMs: clock.nowMs() },
+  });
+  clock.advance(SILENCE_MS);
+  const [only] = await pulls.newest();
+  assert.deepEqual([only?.sendingMs, only?.ms, only?.savedBytes], [60_000, 60_000, 7]);
+});
+
+Deno.test("pulls: a database that cannot be written loses none, and is asked again", async () => {
+  using clock = new HeldClock(BEGIN_MS);
+  const keeper = new MemoryMetadataStore();
+  let writes = 0;
+  let isLocked = true;
+  const locked: PullsDeps["keeper"] = {
+    recordPulls(rows) {
+      writes++;
+      return isLocked ? Promise.reject(new Error("locked")) : keeper.recordPulls(rows);
+    },
+    pulls: (...query) => keeper.pulls(...query),
+    findPull: (id) => keeper.findPull(id),
+  };
+  await using pulls = pullsOver(locked);
+  fetched(clock, pulls.begin("laptop", clock.nowMs()), "a", 100);
+  clock.advance(SILENCE_MS);
+  await pulls.look();
+  await pulls.look();
+  assert.equal(writes, 1, "a look each second is no write each second");
+  const [shown] = await pulls.newest();
+  assert.equal((await pulls.find(shown?.id ?? ""))?.slowest.length, 1);
+  isLocked = false;
+  clock.advance(SILENCE_MS);
+  await pulls.look();
+  assert.deepEqual((await keeper.pulls(9)).map(({ id }) => id), [shown?.id]);
+  assert.equal((await pulls.newest()).length, 1);
+});
+
+Deno.test("pulls: the longest names and the most paths fit the row", async () => {
+  using clock = new HeldClock(BEGIN_MS);
+  const keeper = new MemoryMetadataStore();
+  await using pulls = pullsOver(keeper, { nameOf: () => Promise.resolve("n".repeat(211)) });
+  const client = "ü".repeat(500);
+  for (let count = 0; count < 1_000; count++) {
+    const name = `${count % 12}-`.repeat(60) + count;
+    fetched(clock, pulls.begin(client, clock.nowMs()), name, 10 + count % 90);
+  }
+  clock.advance(SILENCE_MS);
+  await pulls.look();
+  const [{ id = "" } = {}] = await keeper.pulls(9);
+  const row = await keeper.findPull(id);
+  assert.ok((row?.summary.length ?? 0) <= PULL_BYTES_MAX.summary);
+  assert.ok((row?.paths.length ?? 0) <= PULL_BYTES_MAX.paths);
+  const [pull] = await pulls.newest(9, client);
+  assert.equal(pull?.paths.fetched, 1_000);
+  const whole = await pulls.find(id);
+  assert.equal(whole?.slowest[0]?.ms, 99, "the slowest first");
+});
+
+Deno.test("pulls: memory is bounded, whoever asks for whatever", async () => {
+  using clock = new HeldClock(BEGIN_MS);
+  await using pulls = pullsOver(new MemoryMetadataStore());
+  const begun = Array.from({ length: 500 }, (_, index) => pulls.begin(`${index}`, clock.nowMs()));
+  assert.equal(begun.filter((pull) => pull !== undefined).length, 128, "of so many clients");
+  const [pull] = begun;
+  for (let count = 0; count < 20_000; count++) {
+    fetched(clock, pull, `path-${count}.nar.xz`, 1);
+    pulls.begin("0", clock.nowMs());
+  }
+  for (const one of begun) one?.uncounted();
+  clock.advance(SILENCE_MS);
+  const [only] = await pulls.newest();
+  assert.equal(only?.paths.fetched, 20_000, "each is counted, though few are named");
+  assert.ok(((await pulls.find(only?.id ?? ""))?.slowest.length ?? 0) <= 50);
+});
