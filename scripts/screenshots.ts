@@ -11,6 +11,7 @@ import { makeStoreObject, type StoreObject } from "../tests/support/store_object
 import { tempFolder } from "../tests/support/temp_folder.ts";
 import { useFonts } from "./screenshots/fonts.ts";
 import { writePast } from "./screenshots/past.ts";
+import { PULL_ID } from "../tests/support/past_pull.ts";
 
 const DESKTOP = 1_200;
 const PHONE = 390;
@@ -73,6 +74,9 @@ const flow = setInterval(() => gate.release(FLOW_BYTES), FLOW_EVERY_MS);
 const downloads = await startDownloads(LARGE.slice(0, 1));
 await picture("light", { scheme: "light" });
 await picture("dark", { scheme: "dark" });
+await tab.prefer("light");
+await tab.open(`http://${HOST}/pulls/${PULL_ID}`);
+Deno.writeFileSync("docs/pull.png", await tab.screenshot());
 await picture("mobile", { scheme: "light", width: PHONE });
 downloads.push(...await startDownloads(LARGE.slice(1)));
 await picture("busy", { scheme: "light", range: "month" });

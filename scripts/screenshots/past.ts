@@ -5,6 +5,7 @@ import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { narPathOf } from "../../src/storage/local/nar_path.ts";
 import { fileOf, hash, keep, put } from "../../tests/support/metadata_rows.ts";
 import { pastMonth } from "../../tests/support/past_month.ts";
+import { pastPull } from "../../tests/support/past_pull.ts";
 
 const MIB = 2 ** 20;
 const HOUR_MS = 3_600_000;
@@ -28,6 +29,7 @@ export async function writePast(folder: string): Promise<void> {
   await using store = new SqliteMetadataStore(await openDatabase(`${folder}/db.sqlite`));
   const { rows, storedBytes } = pastMonth(nowMs);
   await store.recordHistory(rows, []);
+  await store.recordPulls([pastPull(nowMs - HOUR_MS / 4)]);
   let leftBytes = storedBytes;
   for (const [index, [name, paths, bytes]] of SYSTEMS.entries()) {
     const own = await keepPaths({ store, folder, name, count: paths, bytes });

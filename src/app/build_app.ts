@@ -14,6 +14,7 @@ import { PathRecord } from "../cache/nar/path_record.ts";
 import { Touches } from "../cache/touches.ts";
 import { decodingWith } from "../cache/verify/decode_encoded.ts";
 import type { History } from "../history/history.ts";
+import type { Pulls } from "../history/pulls.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
 import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
 import { RequestObserver } from "../http/pipeline/request_observer.ts";
@@ -52,6 +53,7 @@ import { buildHistory } from "./build_history.ts";
 import { buildNars } from "./build_nars.ts";
 import { buildNarinfos } from "./build_narinfos.ts";
 import { buildPage } from "./build_page.ts";
+import { buildPulls } from "./build_pulls.ts";
 import { buildRecompression } from "./build_recompression.ts";
 import { buildKeptNars, buildRemover, buildSpace } from "./build_space.ts";
 import { buildUploads } from "./build_uploads.ts";
@@ -112,11 +114,18 @@ export function buildApp(given: AppParts): App {
   const recompression = buildRecompression(parts, filling, resources);
   const pinReads = resources.use(pinReadsOf(stores));
   const history = buildHistory(parts, cache);
+  const pulls = buildPulls(parts, { names, paths });
   const disk = { freeBytes: undefined as number | undefined };
   let ready = true;
   const { inFlight } = cache;
   const transfers = { inFlight, downloads, reads, uploads: uploads.inFlight };
-  const shown = { upstreams: cache, transfers, storage: { space, disk, pins: pinReads }, history };
+  const shown = {
+    upstreams: cache,
+    transfers,
+    storage: { space, disk, pins: pinReads },
+    history,
+    pulls,
+  };
   const known = { names, kept: cache.kept, negative: cache.negative, record: paths };
   const planner = new Planner({ ...cache, metadata: stores.metadata, nowMs: parts.nowMs });
   const plans = resources.use(planTurns());
@@ -145,7 +154,7 @@ export function buildApp(given: AppParts): App {
     ...telemetry.hasMetricsRoute ? [metricsRoute(metrics)] : [],
   ];
   return {
-    pipeline: pipelineOf(parts, routes, loops),
+    pipeline: pipelineOf(parts, { routes, loops, pulls }),
     ...{ space, history, disk, reads, touches: cache.touches },
     probeUpstreams: () => cache.pool.start(),
     prepareWorkers: () => cache.prepareWorkers(),
@@ -175,6 +184,7 @@ export function buildApp(given: AppParts): App {
     async [Symbol.asyncDispose]() {
       prefetch?.stop();
       await history[Symbol.asyncDispose]();
+      await pulls[Symbol.asyncDispose]();
       await resources.disposeAsync();
       await prefetch?.idle();
       await page[Symbol.asyncDispose]();
@@ -196,15 +206,20 @@ function withWays(parts: AppParts, loops: Loops): AppParts {
   return { ...parts, upstream: { ...parts.upstream, trace } };
 }
 
+interface PipelineSubjects {
+  readonly routes: readonly Route[];
+  readonly loops: Loops;
+  readonly pulls: Pulls;
+}
+
 function pipelineOf(
   { identity, telemetry, writes }: AppParts,
-  routes: readonly Route[],
-  loops: Loops,
+  { routes, loops, pulls }: PipelineSubjects,
 ): RequestPipeline {
   const { metrics, countsRequests, tracer, log } = telemetry;
   const observer = new RequestObserver({
     metrics: countsRequests ? new HttpMetrics(metrics, routes) : undefined,
-    log,
+    ...{ log, pulls },
     scheme: identity.usesTls ? "https" : "http",
   });
   const access = new AccessRules(identity, routes);

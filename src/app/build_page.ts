@@ -12,11 +12,13 @@ import type { Route } from "../http/routes/router.ts";
 import { pageRoute, SIGN_IN_ROUTE } from "../http/routes/page.ts";
 import { explainRoute } from "../http/routes/explain.ts";
 import { Searches } from "../http/routes/searches.ts";
+import { pullRoutes } from "../http/routes/pulls.ts";
 import { statsRoute } from "../http/routes/stats.ts";
 import { type MemberFigureSources, MemberGatherer } from "../http/stats/gather_member.ts";
 import { MemberReports } from "../http/stats/member_reports.ts";
 import { gatherStats, type StatsQuery } from "../http/stats/gather_stats.ts";
 import type { HistoryReader } from "../history/history.ts";
+import type { Pulls } from "../history/pulls.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Space } from "../space/space.ts";
 import type { NameFinder } from "../metadata/name_finder.ts";
@@ -57,6 +59,7 @@ export interface PageSubjects {
   };
   readonly planner: Planner;
   readonly history: HistoryReader;
+  readonly pulls: Pulls;
   readonly isDraining: () => boolean;
 }
 
@@ -74,7 +77,7 @@ export interface PageParts extends AsyncDisposable {
 export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { nowMs, stores: { metadata }, telemetry: { log, metrics, problems } } = parts;
   const { identity: { secretKey, usesTls }, upstream: { trustedKeys } } = parts;
-  const { upstreams, history, isDraining, paths: { names: known, kept, negative, record } } =
+  const { upstreams, history, pulls, isDraining, paths: { names: known, kept, negative, record } } =
     subjects;
   const { space: { budget }, disk, pins: pinReads } = subjects.storage;
   const { inFlight, uploads, downloads, reads } = subjects.transfers;
@@ -124,9 +127,10 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
       statsRoute(stats),
       explainRoute({ searches }),
       pageRoute({
-        ...{ page, stats, searches, publicKeys, usesTls },
+        ...{ page, stats, searches, pulls, publicKeys, usesTls },
         hasMetrics: parts.telemetry.hasMetricsRoute,
       }),
+      ...pullRoutes({ pulls, page, nowMs }),
       SIGN_IN_ROUTE,
     ],
     pinsChanged: () => pins.changed(),

@@ -14,6 +14,7 @@ import { MIGRATE } from "./migrate.ts";
 import { PIN, UNPIN } from "./pin.ts";
 import { PINS } from "./pins.ts";
 import { PLAN } from "./plan.ts";
+import { PULLS } from "./pulls.ts";
 import { SERVE } from "./serve.ts";
 import { STATUS } from "./status.ts";
 import { SYSTEMD_UNIT } from "./systemd_unit.ts";
@@ -29,6 +30,7 @@ export const COMMANDS: readonly Command[] = [
   STATUS,
   EXPLAIN,
   PLAN,
+  PULLS,
   WARM,
   PIN,
   UNPIN,

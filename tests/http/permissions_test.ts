@@ -76,6 +76,8 @@ const EXPECTED: Readonly<Record<string, Needs>> = {
   "GET /stats": READING,
   "GET /explain": READING,
   "POST /plan": READING,
+  "GET /pulls": READING,
+  "GET /pulls/{id}": READING,
   "GET /sign-in": MANAGING,
   "GET /pins": MANAGING,
   "GET /pins/closures": MANAGING,

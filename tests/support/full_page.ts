@@ -1,8 +1,10 @@
+import { PULLS_MAX } from "../../src/metadata/pull_keeper.ts";
 import type { Problem } from "../../src/telemetry/recent_problems.ts";
 import { type FakeUpstream, fakeUpstream } from "./fake_upstream.ts";
 import { Gate } from "./faults.ts";
 import { hash, put } from "./metadata_rows.ts";
 import { pastMonth } from "./past_month.ts";
+import { pastPull } from "./past_pull.ts";
 import { makeStoreObject } from "./store_object.ts";
 import { TestCache } from "./test_cache.ts";
 import { reportedMembers } from "./reported_members.ts";
@@ -17,13 +19,12 @@ const ABSENT = 60;
 
 const objects = Array.from(
   { length: DOWNLOADS },
-  // Each NAR is another one: clients of the same share a download.
-  (_, index) => makeStoreObject({ name: `package-${index}-1.0`, size: 200_000 + index }),
+  (_, index) => makeStoreObject({ name: `package-${index}-1.0`, size: 200_000 }),
 );
 
 /**
  * A cache whose page has all that it can have. That is a month of history, 50 problems, 10
- * downloads in flight, 6 upstreams, 100 pins and three members. Resolves with the page's URL.
+ * downloads in flight, 6 upstreams, 100 pins, 200 pulls and three members. Resolves with the page's URL.
  */
 export async function openFullPage(): Promise<AsyncDisposable & { readonly url: string }> {
   await using opening = new AsyncDisposableStack();
@@ -41,6 +42,9 @@ export async function openFullPage(): Promise<AsyncDisposable & { readonly url: 
   );
   await cache.metadata.recordHistory(pastMonth(Date.now()).rows, []);
   await cache.startHistory();
+  await cache.metadata.recordPulls(
+    Array.from({ length: PULLS_MAX }, (_, index) => ({ ...pastPull(Date.now()), id: `${index}` })),
+  );
   const pins = Array.from({ length: PINS }, (_, index) => hash(`pin-${index}`));
   await cache.metadata.apply(pins.flatMap((storePathHash) => [
     put(storePathHash, []),

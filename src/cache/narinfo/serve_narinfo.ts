@@ -1,5 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
+import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
@@ -21,6 +22,8 @@ import { seenOfLate } from "./seen_of_late.ts";
 export interface NarinfoAnswer {
   readonly cacheResult: CacheResult;
   readonly text: string | undefined;
+  /** The path's NAR file; `undefined` for an absent narinfo. */
+  readonly narName: NarName | undefined;
   /** True for the first GET of a prefetched narinfo, and for each HEAD before it. */
   readonly isFirstOfPrefetch: boolean;
 }
@@ -28,6 +31,7 @@ export interface NarinfoAnswer {
 const KNOWN_ABSENT: NarinfoAnswer = {
   cacheResult: "HIT",
   text: undefined,
+  narName: undefined,
   isFirstOfPrefetch: false,
 };
 
@@ -98,7 +102,13 @@ export class NarinfoServer {
       touches.narinfo(storePathHash);
       const isFirstOfPrefetch = prefetch.hit(row, { requestId, isHead });
       const text = signer.textOf(row);
-      return { cacheResult: "HIT", text: nar ? asKept(text, nar) : text, isFirstOfPrefetch };
+      const { narName } = row;
+      return {
+        cacheResult: "HIT",
+        text: nar ? asKept(text, nar) : text,
+        narName,
+        isFirstOfPrefetch,
+      };
     }
     return await this.#fetch({ storePathHash, row, isLost: state === "lost", requestId }, isHead);
   }
@@ -123,16 +133,18 @@ export class NarinfoServer {
       if (!hasJoinedPrefetch && !loops.isPassedOn) {
         prefetch.missed(narinfo, { ...clientRequest, isJoined });
       }
-      return { cacheResult, text: signer.textOf(row), isFirstOfPrefetch };
+      const { narName } = row;
+      return { cacheResult, text: signer.textOf(row), narName, isFirstOfPrefetch };
     }
     const { row } = request;
     // Nobody could tell: its NAR may come from an upstream that had it. A client that gets 404
     // would not ask again for an hour.
     if (row === undefined || narinfo.kind === "absent" || !await this.#hasSource(row)) {
-      return { cacheResult, text: undefined, isFirstOfPrefetch: false };
+      return { cacheResult, text: undefined, narName: undefined, isFirstOfPrefetch: false };
     }
-    touches.narinfo(row.storePathHash);
-    return { cacheResult: "HIT", text: signer.textOf(row), isFirstOfPrefetch: false };
+    const { storePathHash, narName } = row;
+    touches.narinfo(storePathHash);
+    return { cacheResult: "HIT", text: signer.textOf(row), narName, isFirstOfPrefetch: false };
   }
 
   /**

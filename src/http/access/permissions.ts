@@ -107,6 +107,8 @@ export const PERMISSIONS: readonly Permission[] = [
   { route: "/explain", method: "GET", right: "read" },
   // It changes nothing: its list of paths is too long for a query.
   { route: "/plan", method: "POST", right: "read" },
+  { route: "/pulls", method: "GET", right: "read" },
+  { route: "/pulls/{id}", method: "GET", right: "read" },
   { route: "/sign-in", method: "GET", right: "manage" },
   { route: "/pins", method: "GET", right: "manage" },
   { route: "/pins/closures", method: "GET", right: "manage" },

@@ -1,8 +1,16 @@
 import { Buffer } from "node:buffer";
 import { STATUS_CODES } from "node:http";
 import type { Bytes } from "../../base/bytes.ts";
+import type { CacheResult } from "../../cache/nar/nar_answer.ts";
+import type { NarName } from "../../nix/nar_name.ts";
 import type { Series } from "../../telemetry/metrics.ts";
 import { CACHE_CONTROL, type Lifetime } from "./cache_control.ts";
+
+/**
+ * The result that a request counts as: the first for a prefetched file is no plain hit, and one of
+ * larder's own commands is none of a client's.
+ */
+export type CountedResult = CacheResult | "prefetched" | "command";
 
 export type Body = string | Bytes | ReadableStream<Bytes>;
 
@@ -15,6 +23,10 @@ export class Answer {
   readonly headers: AnswerHeaders;
   /** `null` for HEAD, and where there is none. */
   readonly body: Body | null;
+  /** Set for an answer about a path of the cache: how it counts, for the client's pull. */
+  counted: CountedResult | undefined = undefined;
+  /** The NAR file of that path, where it is known. */
+  narName: NarName | undefined = undefined;
 
   constructor(body: Body | null, status: number, headers: Readonly<Record<string, string>>) {
     this.body = body;
@@ -110,6 +122,17 @@ export function headAnswer(parts: AnswerParts): Answer {
 /** 304: the client has the current bytes. */
 export function notModifiedAnswer(parts: Omit<AnswerParts, "status">): Answer {
   return new Answer(null, 304, fieldsOf(parts));
+}
+
+/** Notes on an answer how it counts in its client's pull. */
+export function countedAnswer(
+  answer: Answer,
+  counted: CountedResult,
+  narName?: NarName,
+): Answer {
+  answer.counted = counted;
+  answer.narName = narName;
+  return answer;
 }
 
 /** The status phrase in one plain line. Error bodies contain nothing else. */

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { WholePull } from "../../history/pulls.ts";
 import type { CacheAddress } from "../../nix/client_ways.ts";
 import type { Stats } from "../stats/stats.ts";
 import { EVICT_FORM, PIN_FORM } from "./actions_part.ts";
@@ -11,6 +12,7 @@ import { membersPart } from "./members_part.ts";
 import { type Found, packagesPart } from "./packages_part.ts";
 import { pinsPart } from "./pins_part.ts";
 import { problemsPart } from "./problems_part.ts";
+import { pullsPart, type ShownPull, timelinePage } from "./pulls_part.ts";
 import { spacePart } from "./space_part.ts";
 import { verdictPart } from "./verdict_part.ts";
 import { transfersPart } from "./transfers_part.ts";
@@ -28,6 +30,8 @@ export interface PageSource {
 export interface PageFacts extends CacheAddress {
   readonly stats: Stats;
   readonly found: Found;
+  /** The newest first. */
+  readonly pulls: readonly ShownPull[];
   /** Show every row of the long lists. */
   readonly isWhole: boolean;
   /** False leaves the buttons out. */
@@ -63,6 +67,12 @@ export class Page {
     };
   }
 
+  /** One pull, as a page of its own without a script. */
+  timeline(shown: ShownPull<WholePull>, nowMs: number): string {
+    const style = new Html(`<style>${this.#source.style}</style>`);
+    return timelinePage(shown, { style, icon: ICON_URL, nowMs }).text;
+  }
+
   render(facts: PageFacts): string {
     const { template, style, script } = this.#source;
     const parts: Readonly<Record<string, Part>> = {
@@ -79,7 +89,7 @@ export class Page {
 }
 
 function partsOf(
-  { stats, found, isWhole, mayManage, hasMetrics, url, publicKeys }: PageFacts,
+  { stats, found, pulls, isWhole, mayManage, hasMetrics, url, publicKeys }: PageFacts,
 ): Readonly<Record<string, Part>> {
   const lists = { isWhole, range: stats.history.range };
   return {
@@ -92,6 +102,7 @@ function partsOf(
     charts: historyPart(stats),
     space: spacePart(stats),
     transfers: transfersPart(stats, lists),
+    pulls: pullsPart(pulls, Date.parse(stats.at)),
     upstreams: upstreamsPart(stats, lists),
     members: membersPart(stats, lists),
     packages: packagesPart(found, { mayManage }),

@@ -1,5 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Facts } from "../../base/failure.ts";
+import type { OpenPull } from "../../history/open_pulls.ts";
+import type { Pulls } from "../../history/pulls.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_labels.ts";
@@ -10,6 +12,7 @@ import { type Answer, HandedOverAnswer, StreamAnswer } from "../message/answer.t
 import type { ClientRequest, Delivery, DeliveryEnd } from "../message/client_request.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
 import { pathOf } from "./path.ts";
+import { notePulled } from "./pull_notes.ts";
 import type { Route } from "../routes/router.ts";
 import { endServerSpan, type Scheme } from "./server_span.ts";
 
@@ -31,6 +34,8 @@ export interface Answered {
   readonly caller: Caller | undefined;
   readonly answer: Answer;
   readonly startedAtMs: number;
+  /** The pull of its client, if it is part of one. */
+  readonly pull: OpenPull | undefined;
   /** Set if the request is traced. */
   readonly span: RequestSpan | undefined;
 }
@@ -51,6 +56,8 @@ export interface RequestObserverDeps {
   readonly metrics: HttpMetrics | undefined;
   readonly log: Logger;
   readonly scheme: Scheme;
+  /** Default: nobody notes the pulls of clients. */
+  readonly pulls?: Pick<Pulls, "begin" | "upstreamOf"> | undefined;
 }
 
 /** Counts, logs and traces every request. */
@@ -66,13 +73,21 @@ export class RequestObserver {
     return clock.nowMs();
   }
 
+  /** A client begins a request for a path, on which its pull goes on. */
+  beginPath(client: string, atMs: number): OpenPull | undefined {
+    return this.#deps.pulls?.begin(client, atMs);
+  }
+
   /** Counts and logs an answer when it ends. Without `delivery`, it counts as sent. */
   answered(answered: Answered, delivery?: Delivery): void {
     // A text leaves in one write; the server never learns whether it arrived.
     if (delivery === undefined || !(answered.answer instanceof StreamAnswer)) {
       return this.#finish(answered, "complete");
     }
-    delivery.ended.then((ended) => this.#finish(answered, OUTCOMES[ended], delivery.sentBytes));
+    const answeredAtMs = answered.pull && clock.nowMs();
+    delivery.ended.then((ended) =>
+      this.#finish(answered, OUTCOMES[ended], delivery.sentBytes, answeredAtMs)
+    );
   }
 
   /** Counts and logs a request that the server refused. */
@@ -95,21 +110,54 @@ export class RequestObserver {
   }
 
   /** Counts and logs an ended answer. Without `sentBytes`, the announced bytes count. */
-  #finish(answered: Answered, outcome: Outcome, sentBytes?: number): void {
-    const { answer, span } = answered;
+  #finish(
+    answered: Answered,
+    outcome: Outcome,
+    sentBytes?: number,
+    answeredAtMs?: number,
+  ): void {
+    const { answer, span, pull } = answered;
     if (answer instanceof StreamAnswer) {
       answer.served?.add(sentBytes ?? announcedBytes(answer));
       answer.release?.(outcome === "complete");
     }
-    this.#count(answered, outcome);
+    const endedAtMs = clock.nowMs();
+    this.#count(answered, outcome, endedAtMs);
+    if (pull !== undefined) {
+      const { counted, narName, body } = answer;
+      if (counted === "HIT" && narName !== undefined && typeof body === "string") {
+        // A narinfo: it has as many bytes as characters.
+        pull.narinfoHit(narName, body.length, answered.startedAtMs, endedAtMs);
+      } else this.#notePulled(answered, pull, { endedAtMs, answeredAtMs, sentBytes });
+    }
     if (span === undefined) return this.#log(answered, outcome, sentBytes);
     const bytes = sentBytes ?? announcedBytes(answer);
     this.#log(answered, outcome, bytes);
     endServerSpan(span, answered, { outcome, bytes, scheme: this.#deps.scheme });
   }
 
-  #count({ request: { method }, route, answer, startedAtMs }: Answered, outcome: Outcome): void {
-    const seconds = (clock.nowMs() - startedAtMs) / 1_000;
+  #notePulled(
+    { route, request, answer, startedAtMs }: Answered,
+    pull: OpenPull,
+    end: { endedAtMs: number; answeredAtMs: number | undefined; sentBytes: number | undefined },
+  ): void {
+    const { endedAtMs, answeredAtMs = endedAtMs, sentBytes } = end;
+    const { pulls } = this.#deps;
+    const kind = route?.ofPath;
+    if (kind === undefined || pulls === undefined) return pull.uncounted();
+    const bytes = sentBytes ?? announcedBytes(answer);
+    notePulled({
+      ...{ pull, pulls, kind, request, answer, bytes },
+      ...{ startedAtMs, answeredAtMs, endedAtMs },
+    });
+  }
+
+  #count(
+    { request: { method }, route, answer, startedAtMs }: Answered,
+    outcome: Outcome,
+    endedAtMs: number,
+  ): void {
+    const seconds = (endedAtMs - startedAtMs) / 1_000;
     this.#deps.metrics?.end({ route, method, status: answer.status, outcome, seconds });
   }
 

@@ -62,13 +62,18 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     const match = path === undefined ? MALFORMED : router.match(request.method, path);
     const route = "route" in match ? match.route : undefined;
     const decision = match.kind === "route" ? access.decide(request, match.route) : undefined;
+    const pull = route?.ofPath !== undefined && decision?.kind === "allowed" &&
+        (request.method === "GET" || request.method === "HEAD")
+      ? observer.beginPath(decision.caller?.name ?? request.peer ?? "", startedAtMs)
+      : undefined;
     const span = tracer?.request(request.method, route?.name, request.headers);
     const answer = span === undefined
       ? await respond(match, decision, { request, requestId })
       : await span.run(() => respond(match, decision, { request, requestId }));
     answer.headers.set("x-request-id", requestId);
     const caller = callerIn(decision);
-    observer.answered({ request, requestId, route, caller, answer, startedAtMs, span }, delivery);
+    const answered = { request, requestId, route, caller, answer, startedAtMs, pull, span };
+    observer.answered(answered, delivery);
     return answer;
   }
 

@@ -9,6 +9,8 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import {
   type Answer,
   type Body,
+  countedAnswer,
+  type CountedResult,
   headAnswer,
   statusAnswer,
   streamAnswer,
@@ -18,13 +20,7 @@ import { queryIn } from "../message/query.ts";
 import type { HandOver } from "./nar_hand_over.ts";
 import { type NarPlan, planNar } from "./nar_plan.ts";
 import { removeHandler } from "./remove_handler.ts";
-import {
-  countedAs,
-  type CountedResult,
-  isByCommand,
-  requestSeries,
-  servedBytes,
-} from "./request_series.ts";
+import { countedAs, isByCommand, requestSeries, servedBytes } from "./request_series.ts";
 import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {
@@ -71,6 +67,7 @@ export function narRoute(deps: NarRouteDeps): Route {
     name: "/nar/{name}",
     path: /^\/nar\/([^/]*)$/,
     cached: true,
+    ofPath: "nar",
     streams: true,
     inPieces: true,
     describe: (path) => describe(names, path.slice(PREFIX.length)),
@@ -96,22 +93,20 @@ export function narRoute(deps: NarRouteDeps): Route {
         const answer = await counted(origin, request, nars.open(wanted, requestId, request));
         if (answer === undefined) return absent(origin, head);
         const plan = planNar(request, answer);
+        const result = countedAs(answer, request);
         if (plan.kind === "answered") {
           await answer[Symbol.asyncDispose]();
-          return plan.answer;
+          return countedAnswer(plan.answer, result, name);
         }
         served.count();
         const handed = await handOver?.(answer, plan, request);
         if (handed) {
-          bytes[countedAs(answer, request)].add(handed.handedOverBytes);
-          return handed;
+          bytes[result].add(handed.handedOverBytes);
+          return countedAnswer(handed, result, name);
         }
         const body = await bodyOf(answer, plan, request);
-        const { release } = answer;
-        return streamAnswer(body, plan.parts, {
-          served: bytes[countedAs(answer, request)],
-          release,
-        });
+        const stream = { served: bytes[result], release: answer.release };
+        return countedAnswer(streamAnswer(body, plan.parts, stream), result, name);
       },
       ...(remove === undefined ? {} : { DELETE: removeHandler(parseNarName, remove) }),
     },

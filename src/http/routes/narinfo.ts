@@ -1,7 +1,7 @@
 import type { NarinfoAnswer, NarinfoServer } from "../../cache/narinfo/serve_narinfo.ts";
 import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { statusAnswer, textAnswer } from "../message/answer.ts";
+import { countedAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
 import { removeHandler } from "./remove_handler.ts";
 import { countedAs, isByCommand, requestSeries, servedBytes } from "./request_series.ts";
 import type { Route } from "./router.ts";
@@ -23,6 +23,7 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
     name: "/{hash}.narinfo",
     path: /^\/([^/]*)\.narinfo$/,
     cached: true,
+    ofPath: "narinfo",
     methods: {
       async GET({ params: [text = ""], head, request, requestId }) {
         if (!isStorePathHash(text)) return statusAnswer(404, head, { "x-cache": "HIT" });
@@ -45,7 +46,8 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
           bytes[counted].add(narinfo.length);
         }
         const type = "text/x-nix-narinfo";
-        return textAnswer(narinfo, head, { status: 200, type, lifetime: "narinfo", headers });
+        const parts = { status: 200, type, lifetime: "narinfo", headers } as const;
+        return countedAnswer(textAnswer(narinfo, head, parts), counted, answer.narName);
       },
       ...(remove === undefined ? {} : { DELETE: removeHandler(hashOrNone, remove) }),
     },

@@ -3,10 +3,13 @@ import type { RequestHeaders } from "../../base/request_headers.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
 import { parseHost } from "../message/host.ts";
 import { prefersHtml } from "../message/preference.ts";
+import type { Pulls } from "../../history/pulls.ts";
 import type { Page } from "../page/page.ts";
+import { PULLS_SHOWN } from "../page/pulls_part.ts";
 import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Stats } from "../stats/stats.ts";
 import { waiterOf } from "./explain.ts";
+import { shownClient } from "./pulls.ts";
 import type { Route } from "./router.ts";
 import type { Searches } from "./searches.ts";
 import { statsJson, statsQueryIn } from "./stats.ts";
@@ -16,6 +19,7 @@ export interface PageRouteDeps {
   readonly page: () => Promise<Page>;
   readonly stats: (query: StatsQuery) => Promise<Stats>;
   readonly searches: Pick<Searches, "findToShow">;
+  readonly pulls: Pick<Pulls, "recent">;
   /** The keys for the client's `trusted-public-keys`. */
   readonly publicKeys: readonly string[];
   readonly usesTls: boolean;
@@ -25,7 +29,7 @@ export interface PageRouteDeps {
 
 /** The page for clients that prefer HTML, `/stats` for all others. */
 export function pageRoute(deps: PageRouteDeps): Route {
-  const { page, stats, searches, publicKeys, usesTls, hasMetrics } = deps;
+  const { page, stats, searches, pulls, publicKeys, usesTls, hasMetrics } = deps;
   const vary = "Accept";
   const ok = { status: 200, lifetime: "never" } as const;
   return {
@@ -49,7 +53,11 @@ export function pageRoute(deps: PageRouteDeps): Route {
         const isWhole = searchParams.has("all");
         const shown = await page();
         const look = { isWhole, mayManage, hasMetrics };
-        const html = shown.render({ url, publicKeys, stats: figures, found, ...look });
+        const recent = (await pulls.recent()).slice(0, isWhole ? undefined : PULLS_SHOWN);
+        const clientOf = shownClient(routed, mayManage);
+        const listed = recent.map((pull) => ({ pull, client: clientOf(pull.client) }));
+        const facts = { url, publicKeys, stats: figures, found, pulls: listed };
+        const html = shown.render({ ...facts, ...look });
         const isBusy = found.failure === "busy";
         const headers = { ...shown.headers, vary, ...isBusy ? RETRY_AFTER : {} };
         const status = isBusy ? 503 : 200;

@@ -1,13 +1,8 @@
 import { COMMAND_HEADER, PREFETCHED_HEADER } from "../../base/command_request.ts";
-import type { CacheResult, NarFacts } from "../../cache/nar/nar_answer.ts";
+import type { NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
+import type { CountedResult } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
-
-/**
- * The result that a request counts as: the first for a prefetched file is no plain hit, and one of
- * larder's own commands is none of a client's.
- */
-export type CountedResult = CacheResult | "prefetched" | "command";
 
 export function countedAs(
   { cacheResult, isFirstOfPrefetch }: Pick<NarFacts, "cacheResult" | "isFirstOfPrefetch">,

@@ -33,6 +33,8 @@ export interface Route {
   readonly audience?: "own-names";
   /** True if a token of a lesser role gets 401: a browser then asks for another one. */
   readonly asksForToken?: true;
+  /** Set for routes whose requests are those of a client's pull. */
+  readonly ofPath?: "narinfo" | "nar";
   /** True for routes with an X-Cache header. */
   readonly cached?: true;
   /** True for streamed bodies, which may end early. */

@@ -1,0 +1,57 @@
+import type { OpenPull, PathResult } from "../../history/open_pulls.ts";
+import type { Pulls } from "../../history/pulls.ts";
+import { MEMBER_HEADER } from "../../upstream/member_request.ts";
+import type { Answer } from "../message/answer.ts";
+import type { ClientRequest } from "../message/client_request.ts";
+import { isByCommand } from "../routes/request_series.ts";
+import { pathOf } from "./path.ts";
+
+/** How paths came, by how their requests count. */
+const RESULTS: Readonly<Record<string, PathResult>> = {
+  HIT: "hit",
+  JOINED: "joined",
+  prefetched: "ahead",
+  MISS: "fetched",
+};
+
+/** A request of a pull that has ended. */
+export interface PulledRequest {
+  readonly pull: OpenPull;
+  readonly pulls: Pick<Pulls, "upstreamOf">;
+  readonly kind: "narinfo" | "nar";
+  readonly request: ClientRequest;
+  readonly answer: Answer;
+  readonly startedAtMs: number;
+  readonly answeredAtMs: number;
+  readonly endedAtMs: number;
+  readonly bytes: number;
+}
+
+/** Tells a pull how a request went that was no stored narinfo. */
+export function notePulled(pulled: PulledRequest): void {
+  const { pull, kind, request, answer, bytes } = pulled;
+  const { startedAtMs, answeredAtMs, endedAtMs } = pulled;
+  const { counted, narName, status } = answer;
+  const result = counted === undefined ? undefined : RESULTS[counted];
+  const isAbsent = counted === undefined && status === 404;
+  // Other members count their own clients, and larder's commands are none.
+  const isOther = isByCommand(request) || request.headers.get(MEMBER_HEADER) !== null;
+  if (isOther || result === undefined && !isAbsent) return pull.uncounted();
+  const asked = lastSegment(request.url);
+  const isFromUpstream = answer.headers.get("x-cache") !== "HIT";
+  const waitedMs = answeredAtMs - startedAtMs;
+  const storePathHash = kind === "narinfo" ? asked : undefined;
+  const upstream = isFromUpstream
+    ? pulled.pulls.upstreamOf({ storePathHash, narName, waitedMs })
+    : undefined;
+  const times = { startedAtMs, answeredAtMs, endedAtMs };
+  const how = { kind, result: result ?? "absent", isFromUpstream, upstream } as const;
+  pull.ended({ ...how, ...times, name: narName ?? asked, bytes });
+}
+
+/** The hash of a narinfo, or the name of a NAR file, as the client wrote it. */
+function lastSegment(url: string): string {
+  const path = pathOf(url) ?? "";
+  const name = path.slice(path.lastIndexOf("/") + 1).slice(0, 120);
+  return name.endsWith(".narinfo") ? name.slice(0, -".narinfo".length) : name;
+}
