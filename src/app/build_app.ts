@@ -8,6 +8,7 @@ import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { Planner } from "../cache/plan/planner.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
+import { PinLooks } from "../cache/pinned/pin_looks.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
@@ -28,14 +29,15 @@ import { narinfoRoute } from "../http/routes/narinfo.ts";
 import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
 import { pageActionRoutes } from "../http/routes/page_actions.ts";
 import { pinNamesRoute } from "../http/routes/pin_names.ts";
-import { pinnedClosuresRoute, pinRoute, pinsRoute } from "../http/routes/pins.ts";
 import { planRoute, planTurns } from "../http/routes/plan.ts";
+import { pinnedClosuresRoute, pinRoute, pinsRoute, verifyPinsRoute } from "../http/routes/pins.ts";
 import { pubkeyRoute } from "../http/routes/pubkey.ts";
 import { type Route, Router } from "../http/routes/router.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
 import type { NarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import { PinnedClosures } from "../pins/pinned_closures.ts";
+import { type ClosureLister, PinnedClosures } from "../pins/pinned_closures.ts";
 import { PinReads } from "../pins/pin_reads.ts";
 import { Pins } from "../pins/pins.ts";
 import { clock } from "../runtime/current.ts";
@@ -94,6 +96,8 @@ export interface App extends AsyncDisposable {
   reportToMembers(): Promise<void>;
   /** Removes uploaded NARs whose narinfo has not come in time. */
   expireUploads(): Promise<void>;
+  /** Looks at the pinned closures that are due. Never rejects. */
+  lookAtPins(): Promise<void>;
   /** Keeps in zstd what it can now, if the settings want it. Never rejects. */
   recompress(): Promise<void>;
   /** Tries again what failed, without a client. Never rejects. */
@@ -112,7 +116,8 @@ export function buildApp(given: AppParts): App {
   const uploads = buildUploads(parts, cache);
   const filling = { ...cache, inFlight: [cache.inFlight, uploads.inFlight] };
   const recompression = buildRecompression(parts, filling, resources);
-  const pinReads = resources.use(pinReadsOf(stores));
+  const closures = stores.closures ?? new PinnedClosures(stores);
+  const pinReads = resources.use(pinReadsOf(stores, closures));
   const history = buildHistory(parts, cache);
   const pulls = buildPulls(parts, { names, paths });
   const disk = { freeBytes: undefined as number | undefined };
@@ -130,11 +135,22 @@ export function buildApp(given: AppParts): App {
   const planner = new Planner({ ...cache, metadata: stores.metadata, nowMs: parts.nowMs });
   const plans = resources.use(planTurns());
   const page = buildPage(parts, { ...shown, paths: known, planner, isDraining: () => !ready });
+  const pinLooks = resources.use(
+    new PinLooks({
+      ...{ ...cache, nowMs: parts.nowMs, log: telemetry.log },
+      metadata: stores.metadata,
+      leases: stores.leases ?? NO_OTHER_MEMBERS,
+      ...{ closures, counts: pinReads },
+      nameOf: async (path) => await names.ofPath(path) ?? paths.of(path).name,
+    }),
+  );
   const pinsChanged = () => {
     page.pinsChanged();
     void space.altered();
+    void pinLooks.judge();
   };
-  const pins = new Pins({ ...stores, nowMs: parts.nowMs, changed: pinsChanged });
+  const keepsComplete = (root: StorePathHash) => pinLooks.want(root);
+  const pins = new Pins({ ...stores, nowMs: parts.nowMs, changed: pinsChanged, keepsComplete });
   const routes = [
     nixCacheInfoRoute(identity.priority),
     pubkeyRoute(identity.secretKey?.publicKey.text),
@@ -147,6 +163,7 @@ export function buildApp(given: AppParts): App {
     pinsRoute(pinReads),
     pinnedClosuresRoute(pinReads),
     pinNamesRoute(pinReads, pins),
+    verifyPinsRoute(pinLooks),
     ...page.routes,
     planRoute({ planner, turns: plans, log: telemetry.log }),
     ...documentRoutes(cache.documents),
@@ -162,6 +179,7 @@ export function buildApp(given: AppParts): App {
       ready = false;
       prefetch?.stop();
       downloads.stopping();
+      void pinLooks[Symbol.asyncDispose]();
       pinReads[Symbol.dispose]();
       page.stopping();
       plans[Symbol.dispose]();
@@ -174,6 +192,7 @@ export function buildApp(given: AppParts): App {
     prefetchOver: async () => await prefetch?.idle(),
     expirePrefetched: () => prefetch?.expire(),
     expireUploads: () => uploads.expire(),
+    lookAtPins: () => pinLooks.run(),
     async recompress() {
       await recompression?.run();
     },
@@ -251,11 +270,11 @@ function withNames(parts: AppParts): NameParts & { parts: AppParts } {
 }
 
 /** Without a count of the changes, nothing is shared beyond a moment. */
-function pinReadsOf({ metadata, closures, generation }: StoreParts): PinReads {
+function pinReadsOf({ metadata, generation }: StoreParts, closures: ClosureLister): PinReads {
   let calls = 0;
   return new PinReads({
     metadata,
-    closures: closures ?? new PinnedClosures({ metadata }),
+    closures,
     generation: generation ?? (() => ++calls),
   });
 }

@@ -51,6 +51,7 @@ const DATABASE_OPERATIONS = {
   expireNars: "write",
   recordHistory: "write",
   recordPulls: "write",
+  notePin: "write",
 } as const satisfies Readonly<
   Record<
     Exclude<keyof MetadataStore, "narinfoLanded"> | keyof Pick<StorageIdKeeper, "storageId">,

@@ -8,7 +8,7 @@ import type { Bytes } from "../base/bytes.ts";
 
 /** A method of the metadata store in SQL's terms; no table if there are several. */
 interface TracedQuery {
-  readonly operation: "SELECT" | "BATCH";
+  readonly operation: "SELECT" | "UPDATE" | "BATCH";
   readonly table?: string;
 }
 
@@ -28,6 +28,7 @@ const QUERIES: Readonly<Record<string, TracedQuery>> = {
   findPin: select("pin_root"),
   pins: select("pin_root"),
   namedPins: select("pin_name"),
+  notePin: { operation: "UPDATE", table: "pin_root" },
   findDocument: select("document"),
   documentPiece: select("document_piece"),
   documentBytes: select("document_stock"),

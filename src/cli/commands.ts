@@ -19,6 +19,7 @@ import { SERVE } from "./serve.ts";
 import { STATUS } from "./status.ts";
 import { SYSTEMD_UNIT } from "./systemd_unit.ts";
 import { TOKEN } from "./token.ts";
+import { VERIFY } from "./verify.ts";
 import { VERSION } from "./version.ts";
 import { WARM } from "./warm.ts";
 
@@ -35,6 +36,7 @@ export const COMMANDS: readonly Command[] = [
   PIN,
   UNPIN,
   PINS,
+  VERIFY,
   GC,
   TOKEN,
   DOCTOR,

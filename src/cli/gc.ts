@@ -3,12 +3,12 @@ import { snakeNames } from "../base/snake_names.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { size } from "../config/kinds/size.ts";
 import type { Kind } from "../config/kinds/option.ts";
-import { clock } from "../runtime/current.ts";
 import { limitOrigin } from "../space/size_limit.ts";
 import type { GcDone, GcEvent, GcProgress } from "../space/gc_event.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
+import { followedLines, type FollowLimits, parsed, unreadable } from "./client/followed_lines.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
@@ -42,19 +42,6 @@ that keeps it from its target. If you interrupt the command, the run stops where
   flags: FLAGS,
   run: gcCommand,
 };
-
-/** Time in which a run's figures change at least once; the server reports every second. */
-const STANDSTILL_MAX_MS = 600_000;
-
-/** The longest run that is followed: a server may count up for ever. */
-const RUN_MAX_MS = 86_400_000;
-
-/** An event has some 300 characters. */
-const EVENT_LENGTH_MAX = 64 * 1024;
-
-/** The server reports every second: more is no report of larder's, and may never end. */
-const EVENTS_PER_SECOND_MAX = 10;
-const EVENTS_AT_ONCE_MAX = 1_000;
 
 async function gcCommand(args: readonly string[], process: CommandProcess): Promise<number> {
   const { flags, rest } = parseArguments(FLAGS, { ...process, args });
@@ -109,43 +96,10 @@ async function follow(answer: Response, process: CommandProcess): Promise<GcDone
 
 /** The events of a run, as the server sends them. Throws at a limit, or if the answer breaks off. */
 export async function* followedEvents(
-  { body }: Response,
-  limits: { readonly standstillMs?: number; readonly runMs?: number } = {},
+  answer: Response,
+  limits: FollowLimits = {},
 ): AsyncGenerator<GcEvent> {
-  const { standstillMs = STANDSTILL_MAX_MS, runMs = RUN_MAX_MS } = limits;
-  if (body === null) return;
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  let count = 0;
-  let last = "";
-  const startedAtMs = clock.nowMs();
-  let changedAtMs = startedAtMs;
-  try {
-    for (;;) {
-      const nowMs = clock.nowMs();
-      const leftMs = Math.min(changedAtMs + standstillMs, startedAtMs + runMs) - nowMs;
-      const read = leftMs > 0 ? await clock.within(reader.read(), leftMs) : undefined;
-      if (read === undefined) throw overdue();
-      if (read.done) return;
-      const lines = (rest + read.value).split("\n");
-      rest = lines.pop() ?? "";
-      if (rest.length > EVENT_LENGTH_MAX) throw unreadable();
-      count += lines.length;
-      const seconds = (clock.nowMs() - startedAtMs) / 1_000;
-      if (count > EVENTS_AT_ONCE_MAX + EVENTS_PER_SECOND_MAX * seconds) throw unreadable();
-      for (const line of lines) {
-        if (line !== last) changedAtMs = clock.nowMs();
-        last = line;
-        yield readEvent(line);
-      }
-    }
-  } catch (error) {
-    if (error instanceof Failure) throw error;
-    const message = "Cannot follow the run: the connection broke; see the server's log";
-    throw new Failure("corrupt", message, {}, error);
-  } finally {
-    await reader.cancel().catch(() => undefined);
-  }
+  for await (const line of followedLines(answer, limits)) yield readEvent(line);
 }
 
 const PROGRESS_SIZES = ["freedBytes", "evictedEntries", "usedBytes"] as const;
@@ -168,22 +122,6 @@ function readEvent(line: string): GcEvent {
   const isDone = event["event"] === "done" && DONE_SIZES.every(isSize) && hasLimit;
   if (isDone && typeof event["reached"] === "boolean") return event as unknown as GcDone;
   throw unreadable();
-}
-
-function overdue(): Failure {
-  return new Failure("corrupt", "Cannot follow the run: it has no new figures, or no end");
-}
-
-function unreadable(): Failure {
-  return new Failure("corrupt", "Cannot read the run's progress: is the server larder?");
-}
-
-function parsed(line: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(line));
-  } catch {
-    return {};
-  }
 }
 
 function progressLine(last: GcProgress | undefined): string {

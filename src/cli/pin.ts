@@ -1,7 +1,7 @@
 import { EXIT } from "../base/exit_codes.ts";
 import { ConfigError } from "../config/config_error.ts";
 import type { Kind } from "../config/kinds/option.ts";
-import { integer } from "../config/kinds/plain.ts";
+import { boolean, integer } from "../config/kinds/plain.ts";
 import { isPinName, KEEP_MAX, NAME_FORM, type PinName } from "../pins/pin_name.ts";
 import type { Command } from "./command.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
@@ -19,6 +19,8 @@ export const STORE_PATH_ABOUT =
 the store path's hash, alone or with .narinfo or -name behind it.
 `;
 
+const optionalBoolean: Kind<boolean> = boolean;
+
 const pinName: Kind<string> = {
   placeholder: "NAME",
   parse(given) {
@@ -31,6 +33,10 @@ const pinName: Kind<string> = {
 const PIN_FLAGS = {
   name: { kind: pinName, help: "Pin as the newest under this name, such as host/laptop" },
   keep: { kind: integer(1, KEEP_MAX), help: "With --name: as many of its newest paths stay" },
+  "keep-complete": {
+    kind: optionalBoolean,
+    help: "Fetch what is missing of the closure, now and later",
+  },
   ...CLIENT_FLAGS,
 } as const;
 
@@ -44,7 +50,9 @@ export const PIN: Command = {
   summary: "Protect closures from eviction",
   operands: "PATH...",
   about: `larder keeps the closure of each PATH until you unpin it. Pinning fetches nothing. It also
-protects paths of the closure that arrive later. \`larder warm --pin\` fetches them first.
+protects paths of the closure that arrive later. \`larder warm --pin\` fetches them first. With
+--keep-complete the server fetches what is missing in the background, and again whenever a path is
+lost. \`larder pins\` tells whether the closure is complete.
 
 With --name and --keep the pin rolls: the newest paths under the name stay, and older ones go. A
 path stays as long as another name holds it, or a pin without a name.
@@ -52,6 +60,10 @@ path stays as long as another name holds it, or a pin without a name.
 ${STORE_PATH_ABOUT}`,
   examples: [
     ["larder pin ./result", "Pin the result of nix build, once the cache has it"],
+    [
+      "larder pin ./result --keep-complete",
+      "Fetch all of its closure, and never miss a path again",
+    ],
     [
       "larder pin /run/current-system --server http://cache.example.org:8501",
       "Pin the closure of this NixOS on another machine's larder",
@@ -88,14 +100,24 @@ A path that names hold leaves those too. With --name, only that name lets go of 
   run: unpinCommand,
 };
 
-/** Pins one root, under a name or without. Throws a `ServerRefusal` with a hint. */
+/** How a root is pinned. */
+export interface PinOrder {
+  /** Default: without a name. */
+  readonly under?: PinName | undefined;
+  /** Default: as before. */
+  readonly keepComplete?: boolean | undefined;
+}
+
+/** Pins one root. Throws a `ServerRefusal` with a hint. */
 export async function pin(
   client: ServerClient,
   target: StorePathArgument,
-  under?: PinName,
+  { under, keepComplete }: PinOrder = {},
 ): Promise<void> {
+  const path = under ? rollOf(target, under) : pinOf(target);
+  const keeps = keepComplete === undefined ? "" : `keep-complete=${keepComplete}`;
   try {
-    await request(client, "POST", under ? rollOf(target, under) : pinOf(target));
+    await request(client, "POST", keeps && `${path}${under ? "&" : "?"}${keeps}` || path);
   } catch (error) {
     if (!(error instanceof ServerRefusal) || error.status !== 404) throw error;
     const { given } = target;
@@ -111,12 +133,14 @@ async function pinCommand(args: readonly string[], process: CommandProcess): Pro
   const targets = readStorePathArguments(rest, process);
   const under = pinNameIn(flags, targets.length);
   using client = new ServerClient(flags, process);
+  const keepComplete = flags["keep-complete"];
   const failures = await eachStorePath(targets, async (target) => {
-    await pin(client, target, under);
-    process.writeOut(`pinned ${nameOf(target)}${under ? ` under ${under.name}` : ""}\n`);
+    await pin(client, target, { under, keepComplete });
+    const keeps = keepComplete ? ", and the server keeps its closure complete" : "";
+    process.writeOut(`pinned ${nameOf(target)}${under ? ` under ${under.name}` : ""}${keeps}\n`);
   });
   const hasPinned = failures.length < targets.length;
-  if (hasPinned && await filesInVerification(client) > 0) {
+  if (hasPinned && !keepComplete && await filesInVerification(client) > 0) {
     for (const { name, reason } of await notKept(client, targets, 0)) {
       process.writeError(`larder: ${name}: ${reason}; the pin protects them once they are\n`);
     }

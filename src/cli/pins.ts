@@ -1,5 +1,6 @@
 import { choice } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
+import { completenessWord, missingLines } from "./client/completeness.ts";
 import { formatBytes } from "../base/format_units.ts";
 import {
   filesInVerification,
@@ -37,11 +38,13 @@ export const PINS: Command = {
   name: "pins",
   summary: "List the pins, and how much of each is stored",
   about:
-    `STORED counts the paths of the closure whose NAR file is stored. MISSING counts the others, of
-which larder has only the narinfo or a reference. SIZE is the size of the stored NAR files, and OWN
-the part that no other pin reaches: it goes if you unpin. A pin also protects paths that arrive
-later. \`larder warm\` fetches the missing ones. UNDER has the names that hold the pin, and goes with
-the last of them: see \`larder pin --name\`.
+    `STORED counts the paths of the closure whose NAR file is stored. COMPLETE is "yes" if the last
+look found all of them here, "kept" if larder keeps it so, else how many are missing. larder looks
+every night, and \`larder verify --pins\` now. SIZE is the size of the stored NAR files, and OWN the
+part that no other pin reaches: it goes if you unpin. \`larder pin --keep-complete\` fetches the
+missing paths, and keeps them.
+UNDER has the names that hold the pin, and goes with the last of
+them: see \`larder pin --name\`.
 `,
   examples: [
     ["larder pins", "List the pins in the order of pinning"],
@@ -64,6 +67,7 @@ async function pinsCommand(args: readonly string[], process: CommandProcess): Pr
   else if (pins.length === 0) process.writeError("nothing is pinned\n");
   else {
     process.writeOut(tableOf(pins, process.screenSize().columns));
+    for (const line of pins.flatMap(missingLines)) process.writeOut(`${line}\n`);
     const together = pins.length > 1 ? await pinnedBytes(client) : undefined;
     if (together !== undefined) {
       process.writeOut(`all ${pins.length} pins: ${formatBytes(together)} together\n`);
@@ -77,32 +81,32 @@ async function pinsCommand(args: readonly string[], process: CommandProcess): Pr
 }
 
 /** A shorter name says nothing. */
-const NAME_COLUMNS_MIN = 12;
+const NAME_COLUMNS_MIN = 10;
 
 /** A name may have 211 characters: those in the way of a terminal's width are cut. */
 function tableOf(pins: readonly Pinned[], columns = Infinity): string {
   // Without names as before: the column is the last, as several long ones exceed any terminal.
   const hasNames = pins.some(({ under }) => under !== undefined);
   const head = [
-    ...["ROOT", "NAME", "STORED", "MISSING", "OWN", "SIZE", "PINNED SINCE"],
+    ...["ROOT", "NAME", "STORED", "COMPLETE", "OWN", "SIZE", "PINNED"],
     ...hasNames ? ["UNDER"] : [],
   ];
-  const rows = pins.map(({ root, name, stored, missing, bytes, own_bytes, pinned_at, ...held }) => [
+  const rows = pins.map(({ root, name, stored, bytes, own_bytes, pinned_at, ...pin }) => [
     root,
     name ?? "(not stored)",
     String(stored),
-    String(missing),
+    completenessWord(pin),
     own_bytes === undefined ? "?" : formatBytes(own_bytes),
     formatBytes(bytes),
-    `${pinned_at.slice(0, 10)} ${pinned_at.slice(11, 16)} UTC`,
-    ...hasNames ? [holdersOf(held)] : [],
+    pinned_at.slice(0, 10),
+    ...hasNames ? [holdersOf(pin)] : [],
   ]);
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   const tooMany = widths.reduce((sum, width) => sum + width + 2, -2) - columns;
   const nameWidth = Math.max(NAME_COLUMNS_MIN, (widths[1] ?? 0) - Math.max(0, tooMany));
   if (tooMany > 0) widths[1] = Math.min(widths[1] ?? 0, nameWidth);
-  const isNumber = (column: number) => column >= 2 && column <= 5;
+  const isNumber = (column: number) => column >= 2 && column <= 5 && column !== 3;
   return all.map((row) =>
     row.map((cell, column) => {
       const width = widths[column] ?? 0;

@@ -2,7 +2,13 @@ import { dice } from "../runtime/current.ts";
 import type { LockName } from "./locks.ts";
 
 /** Purposes of leases: the values of `lock_type` in logs. */
-export type LockType = "download:nar" | "download:narinfo" | "lru" | "repair" | "recompress";
+export type LockType =
+  | "download:nar"
+  | "download:narinfo"
+  | "lru"
+  | "repair"
+  | "recompress"
+  | "pins";
 
 /** How often to try again for a lock, and when. */
 export interface RetryPolicy {
@@ -35,6 +41,7 @@ export const METRIC_TYPES = {
   lru: "lru",
   repair: undefined,
   recompress: undefined,
+  pins: undefined,
 } as const satisfies Readonly<Record<LockType, "download" | "lru" | undefined>>;
 
 export function lockNameOf({ lockType, key }: LeaseJob): LockName {

@@ -18,6 +18,8 @@ export interface WorkLeases {
   eviction(): Promise<WorkLease>;
   repair(): Promise<WorkLease>;
   recompression(): Promise<WorkLease>;
+  /** To look at pinned closures. */
+  pinLook(): Promise<WorkLease>;
   /** The other member that downloads the file now. */
   holderOf(nar: NarName): Promise<NarHolder | undefined>;
   /** Finds out, without work to do, whether the locks answer. Never rejects. */
@@ -35,6 +37,7 @@ export const NO_OTHER_MEMBERS: WorkLeases = {
   eviction: unlocked,
   repair: unlocked,
   recompression: unlocked,
+  pinLook: unlocked,
   holderOf: () => Promise.resolve(undefined),
   stopped: () => Promise.resolve(),
   probe: () => Promise.resolve(),
@@ -95,6 +98,10 @@ export class MemberLeases implements WorkLeases {
     return this.#deps.leases.take(this.#job("recompress"));
   }
 
+  pinLook(): Promise<WorkLease> {
+    return this.#deps.leases.take(this.#job("pins"));
+  }
+
   probe(): Promise<void> {
     return this.#deps.leases.probe();
   }
@@ -114,7 +121,7 @@ export class MemberLeases implements WorkLeases {
     return { lockType: "download:nar", key: nar, hash: hashOf(nar), ttlMs, retryPolicy };
   }
 
-  #job(lockType: "lru" | "repair" | "recompress"): LeaseJob {
+  #job(lockType: "lru" | "repair" | "recompress" | "pins"): LeaseJob {
     const { lruTtlMs: ttlMs, retryPolicy } = this.#deps;
     return { lockType, ttlMs, retryPolicy };
   }

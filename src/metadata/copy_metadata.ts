@@ -300,9 +300,11 @@ export class MetadataCopy {
     }
     const known = new Map(there.filter(isWanted).map((pin) => [pin.storePathHash, pin]));
     for (const pin of pins) {
+      const { storePathHash, keepComplete = false, look } = pin;
       const same = known.get(pin.storePathHash);
       const isSame = same !== undefined && same.rolls === pin.rolls;
       await this.#put(isSame ? [] : [{ kind: "put-pin", pin }]);
+      await to.notePin(storePathHash, { keepComplete, ...look === undefined ? {} : { look } });
     }
     await this.#namedPins();
   }

@@ -11,6 +11,7 @@ import type { Changed } from "./change_feed.ts";
 import type { DatabaseSize } from "./database_size.ts";
 import type { DocumentRow } from "./document_keeper.ts";
 import type { GraphRow } from "./graph_finder.ts";
+import type { PinNote } from "./pin_look.ts";
 import type { ExpiredSlots, HistoryRow } from "./history_keeper.ts";
 import { isFromUpstreams, LateWrites } from "./late_writes.ts";
 import type { NamedPath } from "./name_finder.ts";
@@ -184,6 +185,10 @@ export class HotMetadataStore implements MetadataStore {
 
   namedPins(): Promise<readonly NamedPin[]> {
     return this.#inner.namedPins();
+  }
+
+  notePin(storePathHash: StorePathHash, note: PinNote): Promise<void> {
+    return this.#inner.notePin(storePathHash, note);
   }
 
   databaseSize(): Promise<DatabaseSize> {

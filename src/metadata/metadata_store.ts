@@ -11,6 +11,7 @@ import type { GraphFinder } from "./graph_finder.ts";
 import type { HistoryKeeper } from "./history_keeper.ts";
 import type { PullKeeper } from "./pull_keeper.ts";
 import type { NameFinder } from "./name_finder.ts";
+import type { PinLook, PinNoter } from "./pin_look.ts";
 import type { RowSweeper } from "./row_sweeper.ts";
 import type { SignedPathChange, SignedPathFinder } from "./signed_path_keeper.ts";
 import type { SpaceKeeper } from "./space_keeper.ts";
@@ -75,6 +76,10 @@ export interface NarSource {
 export interface PinRoot {
   readonly storePathHash: StorePathHash;
   readonly pinnedAtMs: number;
+  /** Set where larder fetches what is missing of the closure. */
+  readonly keepComplete?: true;
+  /** The last look at the closure; `undefined`: nobody has looked yet. */
+  readonly look?: PinLook;
   /** The names that hold it, in alphabetical order; `undefined`: none. */
   readonly names?: readonly string[];
   /** True: names alone hold it, and it goes with the last of them. */
@@ -240,8 +245,8 @@ export type Change =
   }
   | { readonly kind: "touch-nar"; readonly narName: NarName; readonly atMs: number }
   /**
-   * Ignored where the root is pinned already; one that rolls stays then without a name. `names` play
-   * no part.
+   * Ignored where the root is pinned already; one that rolls stays then without a name. `names` and
+   * notes play no part: `notePin` writes these.
    */
   | { readonly kind: "put-pin"; readonly pin: PinRoot }
   /** Unpins the root, whatever holds it: its names lose it too. */
@@ -380,6 +385,7 @@ export type MetadataStore =
   & ChangeWriter
   & PinFinder
   & PinNameFinder
+  & PinNoter
   & SpaceKeeper
   & SpaceLedger
   & RowSweeper

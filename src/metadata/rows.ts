@@ -14,6 +14,7 @@ import type {
   UsedNar,
 } from "./metadata_store.ts";
 import type { DocumentRow } from "./document_keeper.ts";
+import type { PinLook } from "./pin_look.ts";
 import type { SignedPath } from "./signed_path_keeper.ts";
 import type { PendingFile, Stock } from "./space_keeper.ts";
 
@@ -135,14 +136,19 @@ export interface PinColumns {
   readonly by_hand: number | boolean;
   /** Apart by blanks, which no name has. */
   readonly names: string | null;
+  readonly keep_complete: number | boolean;
+  readonly look: string | null;
 }
 
-export function readPin({ hash, pinned_at_ms, by_hand, names }: PinColumns): PinRoot {
+export function readPin(columns: PinColumns): PinRoot {
+  const { hash, pinned_at_ms, by_hand, names, keep_complete, look } = columns;
   return {
     storePathHash: hash as StorePathHash,
     pinnedAtMs: pinned_at_ms,
     ...(names === null ? {} : { names: names.split(" ").sort() }),
     ...(by_hand ? {} : { rolls: true }),
+    ...(keep_complete ? { keepComplete: true } : {}),
+    ...(look === null ? {} : { look: JSON.parse(look) as PinLook }),
   };
 }
 

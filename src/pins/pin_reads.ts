@@ -19,7 +19,7 @@ const PINS_FOR_MS = 1_000;
 
 export interface PinReadsDeps {
   readonly metadata: PinFinder & PinNameFinder & Pick<GraphFinder, "graphRows">;
-  readonly closures: ClosureLister;
+  readonly closures: Pick<ClosureLister, "list">;
   /** Another number after each change of rows and pins. */
   readonly generation: () => number;
   /** Never set back. */
@@ -123,6 +123,7 @@ function isSame(some: readonly PinRoot[], others: readonly PinRoot[]): boolean {
   return some.length === others.length && some.every((pin, at) => {
     const other = others[at];
     return pin.storePathHash === other?.storePathHash && pin.pinnedAtMs === other.pinnedAtMs &&
-      pin.rolls === other.rolls && pin.names?.join() === other.names?.join();
+      pin.rolls === other.rolls && pin.names?.join() === other.names?.join() &&
+      pin.keepComplete === other.keepComplete && pin.look?.atMs === other.look?.atMs;
   });
 }

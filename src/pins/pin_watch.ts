@@ -1,9 +1,10 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import type { ClosureSize } from "../closure/closure_sizes.ts";
-import type { NarinfoFinder, PinFinder, PinRoot } from "../metadata/metadata_store.ts";
+import type { NarinfoFinder, PinFinder } from "../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { PinNotes } from "./pinned_closures.ts";
 import type { PinReads } from "./pin_reads.ts";
 
 /** Further roots are counted, but not listed. */
@@ -27,6 +28,7 @@ export interface WatchedRoot {
   readonly under: readonly string[];
   readonly rolls: boolean;
   readonly size: ClosureSize | undefined;
+  readonly notes: PinNotes;
 }
 
 export interface WatchedPins {
@@ -102,18 +104,16 @@ export class PinWatch implements AsyncDisposable {
   async #read(): Promise<Roots> {
     const pins = await this.#deps.metadata.pins();
     const newest = await Promise.all(
-      pins.slice(-ROOTS_MAX).reverse().map(async (pin) => ({
-        root: pin.storePathHash,
-        name: await this.#nameOf(pin),
-        pinnedAtMs: pin.pinnedAtMs,
-        under: pin.names ?? [],
-        rolls: pin.rolls ?? false,
-      })),
+      pins.slice(-ROOTS_MAX).reverse().map(async (
+        { storePathHash: root, pinnedAtMs, names: under = [], rolls = false, ...notes },
+      ) => {
+        return { root, name: await this.#nameOf(root), pinnedAtMs, under, rolls, notes };
+      }),
     );
     return { count: pins.length, newest };
   }
 
-  async #nameOf({ storePathHash }: PinRoot): Promise<string | undefined> {
+  async #nameOf(storePathHash: StorePathHash): Promise<string | undefined> {
     const row = await this.#deps.metadata.findNarinfo(storePathHash);
     return row && nameInNarinfo(row.body);
   }

@@ -1,9 +1,11 @@
 import { type ClosureSize, closureSizes } from "../closure/closure_sizes.ts";
-import { readReferenceGraph } from "../closure/reference_graph.ts";
+import { NO_NAR, readReferenceGraph, type ReferenceGraph } from "../closure/reference_graph.ts";
 import type { GraphFinder } from "../metadata/graph_finder.ts";
-import type { PinFinder } from "../metadata/metadata_store.ts";
+import type { PinFinder, PinRoot } from "../metadata/metadata_store.ts";
+import type { PinLook } from "../metadata/pin_look.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { TimeSlice } from "../runtime/clock.ts";
 import { clock } from "../runtime/current.ts";
 
 /** A pin root and the stored part of its closure. */
@@ -17,6 +19,45 @@ export interface PinnedClosure extends ClosureSize {
   readonly under?: readonly string[];
   /** True: names alone hold it. */
   readonly rolls?: true;
+  /** True: larder fetches what is missing. */
+  readonly keepComplete: boolean;
+  /** Whether the last look found every path here; `null`: nobody has looked yet. */
+  readonly complete: boolean | null;
+  readonly look: ShownLook | null;
+}
+
+/** The last look at a closure. */
+export interface ShownLook extends Pick<PinLook, "paths" | "missing" | "upstream" | "nowhere"> {
+  /** ISO 8601, UTC. */
+  readonly at: string;
+  /** Names of the first missing paths, or their hashes. */
+  readonly examples: readonly string[];
+}
+
+/** A known path of a closure. */
+export interface ClosurePath {
+  readonly storePathHash: StorePathHash;
+  /** True where a row says that its NAR file is kept. */
+  readonly isKept: boolean;
+  /** A path whose narinfo names this one, if it is not kept: its own narinfo may be missing. */
+  readonly referrer?: StorePathHash;
+}
+
+export type PinNotes = Pick<PinRoot, "keepComplete" | "look">;
+
+/** The facts of a pin's notes, for people and programs. */
+export function shownNotes(
+  { keepComplete: keeps, look }: PinNotes,
+): Pick<PinnedClosure, "keepComplete" | "complete" | "look"> {
+  const keepComplete = keeps ?? false;
+  if (look === undefined) return { keepComplete, complete: null, look: null };
+  const { atMs, paths, missing, upstream, nowhere, examples } = look;
+  const at = new Date(atMs).toISOString();
+  return {
+    keepComplete,
+    complete: missing === 0,
+    look: { at, paths, missing, upstream, nowhere, examples },
+  };
 }
 
 /**
@@ -36,6 +77,8 @@ export interface ClosureLister {
    * signal fires.
    */
   list(signal?: AbortSignal): Promise<readonly PinnedClosure[]>;
+  /** The known paths that a root reaches, itself first. Throws like `list`. */
+  paths(root: StorePathHash, signal?: AbortSignal): Promise<readonly ClosurePath[]>;
 }
 
 export interface PinnedClosuresDeps {
@@ -52,17 +95,14 @@ export class PinnedClosures implements ClosureLister {
 
   async list(signal?: AbortSignal): Promise<readonly PinnedClosure[]> {
     signal?.throwIfAborted();
-    const untilMs = clock.nowMs() + LIMIT_MS;
     const slice = clock.slice(signal);
     const pins = await this.#metadata.pins();
     const roots = pins.map(({ storePathHash }) => storePathHash);
-    const limits = { pathsMax: PATHS_MAX, referencesMax: REFERENCES_MAX, untilMs };
-    const reading = { slice, limits, signal };
-    const graph = await readReferenceGraph(this.#metadata, roots, reading);
+    const graph = await this.#graph(roots, slice, signal);
     const sizes = await closureSizes(graph, slice);
     const bodies = await this.#metadata.narinfoBodies(roots, signal);
     const closures: PinnedClosure[] = [];
-    for (const [index, { storePathHash, pinnedAtMs, names, rolls }] of pins.entries()) {
+    for (const [index, { storePathHash, pinnedAtMs, names, rolls, ...notes }] of pins.entries()) {
       closures.push({
         root: storePathHash,
         name: nameInNarinfo(bodies.get(storePathHash) ?? "") ?? null,
@@ -70,9 +110,41 @@ export class PinnedClosures implements ClosureLister {
         pinnedAt: new Date(pinnedAtMs).toISOString(),
         ...(names && { under: names }),
         ...(rolls && { rolls }),
+        ...shownNotes(notes),
       });
       if (slice.isOver) await slice.yield();
     }
     return closures;
+  }
+
+  async paths(root: StorePathHash, signal?: AbortSignal): Promise<readonly ClosurePath[]> {
+    const slice = clock.slice(signal);
+    const { places, narOf, starts, references } = await this.#graph([root], slice, signal);
+    // In the order of their places.
+    const all = [...places.keys()];
+    const referrers = new Map<number, StorePathHash>();
+    for (const [place, storePathHash] of all.entries()) {
+      for (const reference of references.slice(starts[place], starts[place + 1])) {
+        const isNew = narOf[reference] === NO_NAR && !referrers.has(reference);
+        if (isNew && reference !== place) referrers.set(reference, storePathHash);
+      }
+      if (slice.isOver) await slice.yield();
+    }
+    return all.map((storePathHash, place) => {
+      const referrer = referrers.get(place);
+      const isKept = narOf[place] !== NO_NAR;
+      return { storePathHash, isKept, ...referrer === undefined ? {} : { referrer } };
+    });
+  }
+
+  async #graph(
+    roots: readonly StorePathHash[],
+    slice: TimeSlice,
+    signal: AbortSignal | undefined,
+  ): Promise<ReferenceGraph> {
+    signal?.throwIfAborted();
+    const untilMs = clock.nowMs() + LIMIT_MS;
+    const limits = { pathsMax: PATHS_MAX, referencesMax: REFERENCES_MAX, untilMs };
+    return await readReferenceGraph(this.#metadata, roots, { slice, limits, signal });
   }
 }

@@ -7,14 +7,17 @@ import type {
   PinNameFinder,
   PinRoot,
 } from "../metadata/metadata_store.ts";
+import type { PinNoter } from "../metadata/pin_look.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { PinName } from "./pin_name.ts";
 
 export interface PinsDeps {
-  readonly metadata: NarinfoFinder & PinFinder & PinNameFinder & ChangeWriter;
+  readonly metadata: NarinfoFinder & PinFinder & PinNameFinder & ChangeWriter & PinNoter;
   readonly nowMs: () => number;
   /** Called when the set of protected paths may have changed. */
   readonly changed: () => void;
+  /** Called with each pin whose closure is to be kept complete from now on. */
+  readonly keepsComplete: (root: StorePathHash) => void;
 }
 
 /**
@@ -43,22 +46,42 @@ export class Pins {
     this.#deps = deps;
   }
 
-  /** False if the narinfo is not stored. Fetches nothing; may be repeated. */
-  async pin(storePathHash: StorePathHash): Promise<boolean> {
+  /**
+   * False if the narinfo is not stored. May be repeated. `keepComplete`: whether larder fetches
+   * what is missing of the closure, now and later; `undefined`: as before, at first not.
+   */
+  async pin(storePathHash: StorePathHash, keepComplete?: boolean): Promise<boolean> {
     const known = await this.#deps.metadata.findPin(storePathHash);
-    if (known !== undefined && !known.rolls) return true;
-    const pinnedAtMs = this.#deps.nowMs();
-    return await this.#pin({ kind: "put-pin", pin: { storePathHash, pinnedAtMs } }, known);
+    const pin = { storePathHash, pinnedAtMs: this.#deps.nowMs() };
+    const isNew = known === undefined || known.rolls === true;
+    if (isNew && !await this.#pin({ kind: "put-pin", pin }, known)) return false;
+    await this.#note(storePathHash, keepComplete);
+    return true;
   }
 
   /**
    * Pins the root as the newest one under the name, which keeps its newest `keep` roots. The others
    * leave it, and are unpinned unless something else holds them. False as for `pin`.
    */
-  async roll({ name, keep }: PinName, storePathHash: StorePathHash): Promise<boolean> {
+  async roll(
+    { name, keep }: PinName,
+    storePathHash: StorePathHash,
+    keepComplete?: boolean,
+  ): Promise<boolean> {
     const known = await this.#deps.metadata.findPin(storePathHash);
     const pinnedAtMs = this.#deps.nowMs();
-    return await this.#pin({ kind: "roll-pin", name, storePathHash, pinnedAtMs, keep }, known);
+    const change = { kind: "roll-pin", name, storePathHash, pinnedAtMs, keep } as const;
+    if (!await this.#pin(change, known)) return false;
+    await this.#note(storePathHash, keepComplete);
+    return true;
+  }
+
+  async #note(root: StorePathHash, keepComplete: boolean | undefined): Promise<void> {
+    if (keepComplete === undefined) return;
+    const { metadata, changed, keepsComplete } = this.#deps;
+    await metadata.notePin(root, { keepComplete });
+    changed();
+    if (keepComplete) keepsComplete(root);
   }
 
   /** Unpins a root, whatever holds it: it leaves its names. Does nothing if it is not pinned. */

@@ -36,7 +36,7 @@ export class HotNarStore implements NarStore {
   }
 
   async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
-    const hot = this.#hot.get(at);
+    const hot = options.fresh ? undefined : this.#hot.get(at);
     if (hot !== undefined) return inMemory(hot);
     const stored = await this.#inner.open(at, options);
     if (stored === undefined || stored.fileSize > this.#limits.fileBytesMax) return stored;

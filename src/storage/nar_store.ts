@@ -4,6 +4,8 @@ import type { Seal, StoredName } from "../nix/stored_name.ts";
 export interface OpenOptions {
   /** Its abort ends the call with its reason. Bytes in memory do not read it. */
   readonly signal: AbortSignal;
+  /** True: opens the stored file, also where its bytes are in memory. */
+  readonly fresh?: boolean;
 }
 
 export type ReadOptions = Partial<OpenOptions>;

@@ -207,6 +207,13 @@ export const OUTAGES = {
     kind: DATABASE,
     needs: [DATABASE],
   }),
+  pinnedClosures: outage({
+    level: "warn",
+    begins: {
+      "pinned closure is incomplete": "see larder pins, and fetch what is missing",
+    },
+    over: "pinned closures are complete again",
+  }),
   evictionTarget: outage({
     level: "warn",
     begins: {
@@ -338,6 +345,7 @@ const EVENT_NEEDS: Readonly<Record<string, readonly PartName[]>> = {
   "narinfo not kept": [DATABASE, DISK],
   "nar not recompressed": [DATABASE, STORAGE, DISK],
   "recompression paused": [DATABASE],
+  "pins not verified": [DATABASE, STORAGE],
   "received nar not kept": [DATABASE, STORAGE, DISK],
   "received nar not resumed": [DATABASE, STORAGE, DISK],
   "seal not written": [DATABASE],

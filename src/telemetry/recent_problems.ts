@@ -24,6 +24,7 @@ const SHOWN_FACTS = [
   "expected",
   "found",
   "missing",
+  "paths",
   "file_size",
   "limit_bytes",
   "used_bytes",

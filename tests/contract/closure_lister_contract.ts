@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Change, ChangeWriter } from "../../src/metadata/metadata_store.ts";
+import type { PinNoter } from "../../src/metadata/pin_look.ts";
 import type { ClosureLister } from "../../src/pins/pinned_closures.ts";
 import { changesOf, type GraphNode, hashOfNode, narBytesOf } from "../support/stored_graph.ts";
 import type { Clauses } from "./contract.ts";
@@ -7,7 +8,7 @@ import type { Clauses } from "./contract.ts";
 /** A lister of a store that has nothing yet. On this thread, rows take longer than a slice. */
 export interface ClosuresScene {
   readonly lister: ClosureLister;
-  readonly metadata: ChangeWriter;
+  readonly metadata: ChangeWriter & PinNoter;
   /** From now on no row below a pin can be read. */
   spoil(): void;
   mend(): void;
@@ -41,6 +42,7 @@ export const closureListerClauses: Clauses<ClosuresScene> = {
         bytes: narBytesOf(7),
         ownBytes: narBytesOf(7),
         pinnedAt: "2026-01-02T03:04:05.000Z",
+        ...{ keepComplete: false, complete: null, look: null },
       },
       {
         root: hashOfNode(3),
@@ -50,8 +52,39 @@ export const closureListerClauses: Clauses<ClosuresScene> = {
         bytes: 0,
         ownBytes: 0,
         pinnedAt: "1970-01-01T00:00:00.000Z",
+        ...{ keepComplete: false, complete: null, look: null },
       },
     ]);
+  },
+
+  "a root's notes stand beside its counts": async ({ lister, metadata }) => {
+    await metadata.apply([...changesOf(chain(1)), pin(0)]);
+    const look = { atMs: 7, paths: 1, missing: 1, upstream: 1, nowhere: 0, examples: ["a-1"] };
+    await metadata.notePin(hashOfNode(0), { keepComplete: true, look: { ...look, uncounted: 0 } });
+    const [only] = await lister.list();
+    const { atMs: _, ...shown } = { ...look, at: "1970-01-01T00:00:00.007Z" };
+    assert.deepEqual(only?.look, shown);
+    assert.deepEqual([only?.keepComplete, only?.complete], [true, false]);
+  },
+
+  "the paths of a closure say which of them is kept": async ({ lister, metadata }) => {
+    await metadata.apply(changesOf([
+      { references: [0, 2, 1], nar: 7 },
+      { references: [3], nar: 8, kept: false },
+      { references: [], nar: 9 },
+    ]));
+    const [first, ...others] = await lister.paths(hashOfNode(0));
+    assert.deepEqual(first, { storePathHash: hashOfNode(0), isKept: true });
+    assert.deepEqual(
+      new Map(others.map(({ storePathHash, ...path }) => [storePathHash, path])),
+      new Map<string, object>([
+        [hashOfNode(1), { isKept: false, referrer: hashOfNode(0) }],
+        [hashOfNode(2), { isKept: true }],
+        [hashOfNode(3), { isKept: false, referrer: hashOfNode(1) }],
+      ]),
+    );
+    const unknown = { storePathHash: hashOfNode(9), isKept: false };
+    assert.deepEqual(await lister.paths(hashOfNode(9)), [unknown]);
   },
 
   "a later list shows the pins and paths of its time": async ({ lister, metadata }) => {

@@ -1,4 +1,5 @@
 import { WorkerClosures } from "../../src/app/workers/worker_closures.ts";
+import type { PinNoter } from "../../src/metadata/pin_look.ts";
 import type { GraphFinder } from "../../src/metadata/graph_finder.ts";
 import type { ChangeWriter, PinFinder } from "../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
@@ -17,7 +18,7 @@ const postgres = PostgresServer.start();
 /** Longer than a slice of time, between which a count may end. */
 const ROWS_MS = 5;
 
-type Store = ChangeWriter & GraphFinder & PinFinder & AsyncDisposable;
+type Store = ChangeWriter & GraphFinder & PinFinder & PinNoter & AsyncDisposable;
 
 const harnesses: readonly Harness<ClosuresScene>[] = [
   {

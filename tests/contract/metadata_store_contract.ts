@@ -363,6 +363,26 @@ export const metadataStoreClauses: Clauses<MetadataStore> = {
     assert.deepEqual(new Set(await rootsIn(store)), new Set(named));
   },
 
+  "notes of a pin stay until others come, and go with the pin": async (store) => {
+    const pin = { storePathHash: a, pinnedAtMs: 1 };
+    const look = {
+      ...{ atMs: 5, paths: 3, missing: 2, upstream: 1, nowhere: 0, uncounted: 2 },
+      ...{ examples: ["hello-2.12"], completeAtMs: 4 },
+    };
+    await store.notePin(a, { keepComplete: true });
+    await store.apply([{ kind: "put-pin", pin }]);
+    assert.deepEqual(await store.pins(), [pin]);
+    await store.notePin(a, { keepComplete: true });
+    await store.notePin(a, { look });
+    assert.deepEqual(await store.pins(), [{ ...pin, keepComplete: true, look }]);
+    await store.apply([{ kind: "put-pin", pin: { ...pin, pinnedAtMs: 9 } }]);
+    await store.notePin(a, { keepComplete: false, look: { ...look, atMs: 6 } });
+    assert.deepEqual(await store.findPin(a), { ...pin, look: { ...look, atMs: 6 } });
+    await store.apply([{ kind: "remove-pin", storePathHash: a }]);
+    await store.apply([{ kind: "put-pin", pin }]);
+    assert.deepEqual(await store.pins(), [pin]);
+  },
+
   "a pin outlasts the narinfo of its root": async (store) => {
     const pin = { storePathHash: a, pinnedAtMs: 1 };
     await store.apply([put(a, []), { kind: "put-pin", pin }]);

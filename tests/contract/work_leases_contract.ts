@@ -29,6 +29,7 @@ const KINDS: readonly ((leases: WorkLeases) => Promise<WorkLease>)[] = [
   (leases) => leases.eviction(),
   (leases) => leases.repair(),
   (leases) => leases.recompression(),
+  (leases) => leases.pinLook(),
 ];
 
 /** The promises of leases to a member without others, whether or not its locks answer. */

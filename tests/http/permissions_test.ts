@@ -84,6 +84,7 @@ const EXPECTED: Readonly<Record<string, Needs>> = {
   "GET /pins/names": MANAGING,
   "POST /pins/names": MANAGING,
   "DELETE /pins/names": MANAGING,
+  "POST /pins/verify": MANAGING,
   "POST /pin/{hash}.narinfo": MANAGING,
   "DELETE /pin/{hash}.narinfo": MANAGING,
   "POST /page/pin": MANAGING,

@@ -88,7 +88,10 @@ for (const [kind, [open, runs, excuse = ""]] of Object.entries(STORES)) {
       await using metadata = await open();
       await metadata.apply(ROOTS.flatMap(stored));
       let nowMs = 0;
-      const pins = new Pins({ metadata, nowMs: () => ++nowMs, changed: () => undefined });
+      const pins = new Pins({
+        ...{ metadata, nowMs: () => ++nowMs, changed: () => undefined },
+        keepsComplete: () => undefined,
+      });
       const promised = new Promised();
       for (const each of deeds) {
         promised.perform(each);

@@ -1,3 +1,4 @@
+import type { PinNote } from "../../src/metadata/pin_look.ts";
 import type { Bytes } from "../../src/base/bytes.ts";
 import type { GraphRow } from "../../src/metadata/graph_finder.ts";
 import {
@@ -254,6 +255,19 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
   async namedPins(): Promise<readonly NamedPin[]> {
     // Stable: those of a name stay in the order of pinning.
     return this.#open().namedPins.toSorted((one, other) => one.name < other.name ? -1 : 0);
+  }
+
+  async notePin(storePathHash: StorePathHash, note: PinNote): Promise<void> {
+    const { pins } = this.#open();
+    const pin = pins.get(storePathHash);
+    if (pin === undefined) return;
+    const { keepComplete: before, look = note.look, ...root } = pin;
+    const keeps = note.keepComplete ?? before;
+    pins.set(storePathHash, {
+      ...root,
+      ...keeps ? { keepComplete: true } : {},
+      ...look === undefined ? {} : { look: note.look ?? look },
+    });
   }
 
   async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {

@@ -123,7 +123,7 @@ export function applyTo(tables: Tables, change: Change): void {
     case "touch-narinfo":
       return use(tables, change.storePathHash, change.atMs);
     case "put-pin": {
-      const { names: _, ...pin } = change.pin;
+      const { names: _, keepComplete: _keeps, look: _look, ...pin } = change.pin;
       putPin(tables, pin);
       return;
     }

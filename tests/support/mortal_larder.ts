@@ -217,7 +217,7 @@ export class RunningLarder {
     this.#traffic = { downloads, reads };
     const { sweeper } = this.space;
     this.remover = new Remover({ metadata, sweeper, reads, changed });
-    this.pins = new Pins({ metadata, nowMs, changed });
+    this.pins = new Pins({ metadata, nowMs, changed, keepsComplete() {} });
     const signer = createSigner(undefined);
     const kept = new KeptNars({ metadata, nars, sweeper, downloads, changed, nowMs, log });
     const negative = new NegativeCache(0);

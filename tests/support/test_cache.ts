@@ -283,6 +283,11 @@ export class TestCache implements AsyncDisposable {
     return this.#app.pipeline.handle;
   }
 
+  /** Does as the server every minute. */
+  lookAtPins(): Promise<void> {
+    return this.#app.lookAtPins();
+  }
+
   /** Does as the server every minute, where `recompress` is set. */
   recompress(): Promise<void> {
     return this.#app.recompress();

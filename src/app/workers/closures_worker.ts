@@ -4,16 +4,18 @@ import { workerScope } from "../../base/worker_scope.ts";
 import { openForReading } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
 import { PinnedClosures } from "../../pins/pinned_closures.ts";
-import type { DatabaseJob, FromClosuresWorker } from "./messages.ts";
+import type { ClosuresJob, FromClosuresWorker } from "./messages.ts";
 
-const scope = workerScope<DatabaseJob, FromClosuresWorker>();
+const scope = workerScope<ClosuresJob, FromClosuresWorker>();
 
-scope.onmessage = ({ data: { id, databasePath } }) => void count(id, databasePath);
+scope.onmessage = ({ data }) => void answer(data);
 
-async function count(id: number, databasePath: string): Promise<void> {
+async function answer({ id, databasePath, root }: ClosuresJob): Promise<void> {
   try {
     await using metadata = new SqliteMetadataStore(openForReading(databasePath));
-    scope.postMessage({ id, closures: await new PinnedClosures({ metadata }).list() });
+    const lister = new PinnedClosures({ metadata });
+    if (root === undefined) scope.postMessage({ id, closures: await lister.list() });
+    else scope.postMessage({ id, paths: await lister.paths(root) });
   } catch (error) {
     const isOverloaded = error instanceof Failure && error.kind === "overloaded";
     scope.postMessage({ id, error: messageOf(error), isOverloaded });

@@ -1,5 +1,6 @@
 import type { Bytes } from "../../base/bytes.ts";
-import type { PinnedClosure } from "../../pins/pinned_closures.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
+import type { ClosurePath, PinnedClosure } from "../../pins/pinned_closures.ts";
 import type { FetchEvent, FetchOrder } from "../../cache/fetch/nar_fetcher.ts";
 import type { NcpsContents, NcpsEntryRows } from "../../cache/import/ncps/ncps_tables.ts";
 import type { Encoded, EncodeOrder } from "../../cache/recompress/nar_encoder.ts";
@@ -171,8 +172,14 @@ export interface DatabaseJob {
   readonly databasePath: string;
 }
 
+/** `root`: lists the paths of its closure, in place of counting all pins' closures. */
+export interface ClosuresJob extends DatabaseJob {
+  readonly root?: StorePathHash;
+}
+
 export type FromClosuresWorker =
   | { readonly id: number; readonly closures: readonly PinnedClosure[] }
+  | { readonly id: number; readonly paths: readonly ClosurePath[] }
   /** `isOverloaded`: they are too many to count. */
   | { readonly id: number; readonly error: string; readonly isOverloaded: boolean };
 

@@ -139,6 +139,26 @@ export class KeptNars {
     return undefined;
   }
 
+  /**
+   * Opens the file as `find` does, reads all of it and compares its hash, whatever its seal says.
+   * "wrong": it is being removed, like every damaged file. `undefined`: it is not here.
+   */
+  async verify(
+    nar: NarRecord,
+    requestId: string,
+    options: OpenOptions,
+  ): Promise<{ readonly content: Content; readonly bytes: number } | undefined> {
+    const file = await this.find(nar, requestId, { ...options, fresh: true });
+    if (file === undefined) return undefined;
+    const { kept } = file;
+    const isRight = this.#isRight(
+      { name: nar.name, ...file, requestId },
+      await contentHash(file.stored),
+    );
+    if (!isRight) await this.#noted(this.#remove(kept));
+    return { content: isRight ? "right" : "wrong", bytes: kept.fileSize };
+  }
+
   /** Reads the row anew: another process may have evicted the file, or replaced it. */
   async #keptNow(name: NarName): Promise<KeptFile | undefined> {
     return (await this.#deps.metadata.findNar(name, { fresh: true }))?.kept;

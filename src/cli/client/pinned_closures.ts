@@ -2,6 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import { counted } from "../../base/format_units.ts";
 import { snakeNames } from "../../base/snake_names.ts";
 import { clock } from "../../runtime/current.ts";
+import { type Completeness, isCompleteness } from "./completeness.ts";
 import { isPinName } from "../../pins/pin_name.ts";
 import type { FailedPath } from "./each.ts";
 import { answerJson } from "./server_answer.ts";
@@ -10,7 +11,7 @@ import type { ServerClient } from "./server_client.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 
 /** A pin in the answer of the server's route `/pins/closures`. */
-export interface Pinned {
+export interface Pinned extends Completeness {
   readonly root: string;
   readonly name: string | null;
   readonly stored: number;
@@ -113,10 +114,15 @@ const ROOT_REGEXP = /^[0-9a-z]{32}$/;
 const NAME_REGEXP = /^[0-9A-Za-z+\-._?=]{1,211}$/;
 const TIME_REGEXP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
+/** True where root and name are of larder's form. */
+export function isPinRoot({ root, name }: { readonly root?: unknown; readonly name?: unknown }) {
+  return ROOT_REGEXP.test(String(root)) && (name === null || NAME_REGEXP.test(String(name)));
+}
+
 function isPinned(value: unknown): value is Pinned {
-  const { root, name, stored, missing, bytes, own_bytes, pinned_at, under = [] } =
-    (value ?? {}) as Partial<Pinned>;
-  return ROOT_REGEXP.test(String(root)) && (name === null || NAME_REGEXP.test(String(name))) &&
+  const pin = (value ?? {}) as Partial<Pinned>;
+  const { stored, missing, bytes, own_bytes, pinned_at, under = [] } = pin;
+  return isPinRoot(pin) && isCompleteness(pin) &&
     [stored, missing, bytes, own_bytes ?? 0].every((count) => Number.isSafeInteger(count)) &&
     TIME_REGEXP.test(String(pinned_at)) && Array.isArray(under) &&
     under.every((one) => typeof one === "string" && isPinName(one));

@@ -115,6 +115,7 @@ export const PERMISSIONS: readonly Permission[] = [
   { route: "/pins/names", method: "GET", right: "manage" },
   { route: "/pins/names", method: "POST", right: "manage" },
   { route: "/pins/names", method: "DELETE", right: "manage" },
+  { route: "/pins/verify", method: "POST", right: "manage" },
   { route: "/pin/{hash}.narinfo", method: "POST", right: "manage" },
   { route: "/pin/{hash}.narinfo", method: "DELETE", right: "manage" },
   { route: "/page/pin", method: "POST", right: "manage" },

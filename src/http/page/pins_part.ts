@@ -38,7 +38,8 @@ export function pinsPart(
 }
 
 function pin(
-  { root, name, pinned_at, stored, missing, bytes, own_bytes, under, rolls }: PinnedRootStats,
+  { root, name, pinned_at, stored, missing, bytes, own_bytes, under, rolls, ...notes }:
+    PinnedRootStats,
   { at, mayManage }: { readonly at: string; readonly mayManage: boolean },
 ): Html {
   const facts = stored === null || missing === null || bytes === null
@@ -51,7 +52,34 @@ function pin(
  href="?q=${root}#packages">${name ?? root}</a>${
     name !== null && markup` <code>${root}</code>`
   }</div><span
- class="detail">${facts}, pinned ${ago(pinned_at, at)}${holders}</span>${
+ class="detail">${facts}, pinned ${ago(pinned_at, at)}${holders}</span><span
+ class="detail">${completeness(notes, at)}</span>${
     mayManage && unpinForm({ root, name: name ?? root, section: "pins" })
   }</li>`;
+}
+
+/** Whether its closure could be copied without an upstream. */
+function completeness(
+  { keep_complete, look }: Pick<PinnedRootStats, "keep_complete" | "look">,
+  at: string,
+): Html {
+  if (look === null) {
+    return markup`No look at its paths yet${keep_complete && ": larder fetches them"}`;
+  }
+  const { paths, missing, upstream, nowhere, examples } = look;
+  if (missing === 0) {
+    return markup`Complete${keep_complete && ", and larder keeps it so"}: all ${
+      counted(paths, "path")
+    } are here, looked at ${ago(look.at, at)}`;
+  }
+  const unknown = missing - upstream - nowhere;
+  const where = [
+    ...upstream > 0 ? [`${formatNumber(upstream)} upstream still has`] : [],
+    ...nowhere > 0 ? [`${formatNumber(nowhere)} nowhere`] : [],
+    ...unknown > 0 ? [`${formatNumber(unknown)} unknown`] : [],
+  ];
+  const more = missing > examples.length ? " and others" : "";
+  return markup`Incomplete: ${counted(missing, "path")} missing (${where.join(", ")}): ${
+    examples.join(", ")
+  }${more}, looked at ${ago(look.at, at)}`;
 }

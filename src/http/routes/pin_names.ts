@@ -5,7 +5,7 @@ import type { PinReads } from "../../pins/pin_reads.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { type Answer, lineAnswer, statusAnswer } from "../message/answer.ts";
 import { queryIn } from "../message/query.ts";
-import { listRoute } from "./pins.ts";
+import { FLAG_FORM, isFlag, KEEP_COMPLETE, listRoute } from "./pins.ts";
 import type { Route } from "./router.ts";
 
 /**
@@ -23,14 +23,17 @@ export function pinNamesRoute(
     methods: {
       ...list.methods,
       async POST({ request }) {
-        const values = valuesIn(request.url, ["name", "keep", "root"]);
+        const values = valuesIn(request.url, ["name", "keep", "root"], KEEP_COMPLETE);
         if (values === undefined) return bad("name, keep and root, each of them once");
+        const { [KEEP_COMPLETE]: keeps } = values;
+        if (keeps !== undefined && !isFlag(keeps)) return bad(FLAG_FORM);
+        const keepComplete = keeps === undefined ? undefined : keeps === "true";
         const { name = "", keep: keepText, root = "" } = values;
         if (!isPinName(name)) return bad(NAME_FORM);
         const keep = wholeNumber(keepText);
         if (!isKeep(keep)) return bad(`keep from 1 to ${KEEP_MAX}`);
         // As for a plain pin: an invalid hash is never in the cache.
-        if (!isStorePathHash(root) || !await pins.roll({ name, keep }, root)) {
+        if (!isStorePathHash(root) || !await pins.roll({ name, keep }, root, keepComplete)) {
           return statusAnswer(404, false);
         }
         return lineAnswer(200, `pinned ${root} under ${name}`);
@@ -50,16 +53,18 @@ function bad(expected: string): Answer {
   return lineAnswer(400, `Bad Request: expected ${expected}`);
 }
 
-/** `undefined` unless the query has exactly these names. */
-function valuesIn<Name extends string>(
+/** `undefined` unless the query has exactly these names, and perhaps the optional one. */
+function valuesIn<Name extends string, Optional extends string = never>(
   url: string,
   names: readonly Name[],
-): Partial<Record<Name, string>> | undefined {
+  optional?: Optional,
+): Partial<Record<Name | Optional, string>> | undefined {
   const given = [...new URLSearchParams(queryIn(url))];
   const values = Object.fromEntries(given);
-  const isExact = given.length === names.length &&
+  const more = optional !== undefined && Object.hasOwn(values, optional) ? 1 : 0;
+  const isExact = given.length === names.length + more &&
     names.every((name) => Object.hasOwn(values, name));
-  return isExact ? values as Partial<Record<Name, string>> : undefined;
+  return isExact ? values as Partial<Record<Name | Optional, string>> : undefined;
 }
 
 function shown({ name, keep, roots }: HeldName): unknown {

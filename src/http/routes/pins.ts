@@ -1,13 +1,25 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { Waiter } from "../../base/read_turns.ts";
 import { bothNames } from "../../base/snake_names.ts";
+import type { PinLooks } from "../../cache/pinned/pin_looks.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
+import { queryIn } from "../message/query.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";
 import type { Pins } from "../../pins/pins.ts";
-import { lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
+import { lineAnswer, statusAnswer, streamAnswer, textAnswer } from "../message/answer.ts";
+import { linesOf } from "./event_lines.ts";
 import { waiterOf } from "./explain.ts";
 import type { Route } from "./router.ts";
+
+/** The parameter of a pin whose closure larder keeps complete. */
+export const KEEP_COMPLETE = "keep-complete";
+
+export const FLAG_FORM = `${KEEP_COMPLETE} true or false`;
+
+export function isFlag(text: string): boolean {
+  return text === "true" || text === "false";
+}
 
 const PIN_REGEXP = /^\/pin\/([^/]*)\.narinfo$/;
 
@@ -25,8 +37,13 @@ export function pinRoute(
       return name === undefined ? {} : { name };
     },
     methods: {
-      async POST({ params: [root = ""] }) {
-        if (!isStorePathHash(root) || !await pins.pin(root)) return statusAnswer(404, false);
+      async POST({ params: [root = ""], request }) {
+        const keepComplete = new URLSearchParams(queryIn(request.url)).get(KEEP_COMPLETE);
+        if (keepComplete !== null && !isFlag(keepComplete)) {
+          return lineAnswer(400, `Bad Request: expected ${FLAG_FORM}`);
+        }
+        const keeps = keepComplete === null ? undefined : keepComplete === "true";
+        if (!isStorePathHash(root) || !await pins.pin(root, keeps)) return statusAnswer(404, false);
         return lineAnswer(200, `pinned ${root}`);
       },
       async DELETE({ params: [root = ""] }) {
@@ -47,6 +64,22 @@ export function pinsRoute(reads: Pick<PinReads, "pins">): Route {
 /** The pin roots and the stored part of their closures, in the order of pinning. */
 export function pinnedClosuresRoute(reads: Pick<PinReads, "closures">): Route {
   return listRoute("/pins/closures", (waiter) => reads.closures(waiter), bothNames);
+}
+
+/** `POST /pins/verify`: looks at every pinned closure, and streams what it finds as JSON lines. */
+export function verifyPinsRoute(looks: Pick<PinLooks, "verify">): Route {
+  return {
+    name: "/pins/verify",
+    path: "/pins/verify",
+    inPieces: true,
+    audience: "own-names",
+    methods: {
+      POST() {
+        const type = "application/x-ndjson";
+        return streamAnswer(linesOf(looks.verify()), { status: 200, type, lifetime: "never" });
+      },
+    },
+  };
 }
 
 /** A list that may be long: those who get the same one share its bytes. */

@@ -37,6 +37,7 @@ const WHAT_TO_DO: Readonly<Record<string, string>> = {
   "document not kept": "check the disk of the storage",
   "document encoding not known": "nothing: larder passes the document through as it came",
   "document not usable": "nothing: larder refused the document",
+  "pins not verified": "check the storage and the database, then run larder verify --pins again",
   "recompression paused": "wait: larder tries again a minute later; check the database if it lasts",
   "nar not recompressed": "nothing: the file stays as it came, and larder tries again",
   "received nar not resumed": "nothing: larder fetches the file again",

@@ -1,3 +1,4 @@
+import type { ShownLook } from "../../pins/pinned_closures.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { Figure, Tier } from "../../metadata/history_keeper.ts";
 import type { LimitSource } from "../../space/size_limit.ts";
@@ -259,6 +260,11 @@ export interface PinnedRootStats {
   readonly under: readonly string[];
   /** True: names alone hold it. */
   readonly rolls: boolean;
+  /** True: larder fetches what is missing. */
+  readonly keep_complete: boolean;
+  /** Whether the last look found every path here; `null`: nobody has looked yet. */
+  readonly complete: boolean | null;
+  readonly look: ShownLook | null;
 }
 
 /** A kind of warning or error of one subject. */

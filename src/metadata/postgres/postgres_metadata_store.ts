@@ -12,6 +12,7 @@ import { type ColdColumns, positionsAfter, readColdEntry } from "../cold_entries
 import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
 import type { DatabaseSize } from "../database_size.ts";
 import type { DocumentRow } from "../document_keeper.ts";
+import type { PinNote } from "../pin_look.ts";
 import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
 import type { KeyKeeper } from "../key_keeper.ts";
 import type { MemberBoard } from "../member_board.ts";
@@ -235,6 +236,11 @@ export class PostgresMetadataStore
 
   namedPins(): Promise<readonly NamedPin[]> {
     return this.#read<NamedPin>("namedPins");
+  }
+
+  async notePin(storePathHash: StorePathHash, { keepComplete, look }: PinNote): Promise<void> {
+    const text = look === undefined ? null : JSON.stringify(look);
+    await this.#read("notePin", storePathHash, keepComplete ?? null, text);
   }
 
   async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {

@@ -1,7 +1,7 @@
 import type { Query } from "./pg.d.ts";
 
 /** A pin root with the names that hold it. */
-const ROOT = `SELECT r.hash, r.pinned_at_ms, r.by_hand,
+const ROOT = `SELECT r.hash, r.pinned_at_ms, r.by_hand, r.keep_complete, r.look,
     (SELECT string_agg(n.name, ' ') FROM pin_name n WHERE n.hash = r.hash) AS names
   FROM pin_root r`;
 
@@ -62,6 +62,8 @@ const SQL = {
   pins: `${ROOT} ORDER BY r.id`,
   namedPins: `SELECT name, hash AS "storePathHash", pinned_at_ms AS "pinnedAtMs", keep
     FROM pin_name ORDER BY name, id`,
+  notePin: `UPDATE pin_root SET keep_complete = coalesce($2::boolean, keep_complete),
+    look = coalesce($3::text, look) WHERE hash = $1`,
 
   findDocument: `SELECT id, path, upstream, content_type, content_encoding, tag, size, may_change,
       checked_at_ms, nar_name

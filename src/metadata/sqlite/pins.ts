@@ -2,7 +2,7 @@ import type { ChangeOf } from "../metadata_store.ts";
 import type { Statements } from "./statements.ts";
 
 /** A root with the names that hold it. */
-const ROOT = `SELECT r.hash, r.pinned_at_ms, r.by_hand,
+const ROOT = `SELECT r.hash, r.pinned_at_ms, r.by_hand, r.keep_complete, r.look,
     (SELECT group_concat(n.name, ' ') FROM pin_name n WHERE n.hash = r.hash) AS names
   FROM pin_root r`;
 

@@ -28,6 +28,7 @@ import {
   type WriteOptions,
 } from "../metadata_store.ts";
 import type { MemberBoard } from "../member_board.ts";
+import type { PinNote } from "../pin_look.ts";
 import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
 import type { PullRow, PullSummary } from "../pull_keeper.ts";
 import type { NamedPath } from "../name_finder.ts";
@@ -221,6 +222,12 @@ export class SqliteMetadataStore
   async namedPins(): Promise<readonly NamedPin[]> {
     // A copy: rows of SQLite have no prototype.
     return this.#read("namedPins").all().map((row) => ({ ...row as unknown as NamedPin }));
+  }
+
+  async notePin(storePathHash: StorePathHash, { keepComplete, look }: PinNote): Promise<void> {
+    const keep = keepComplete === undefined ? null : Number(keepComplete);
+    const text = look === undefined ? null : JSON.stringify(look);
+    await this.#withoutRevision(() => this.#statements.notePin.run(keep, text, storePathHash));
   }
 
   async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {

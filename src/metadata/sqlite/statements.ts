@@ -84,6 +84,8 @@ const SQL = {
     ON CONFLICT DO UPDATE SET digest = excluded.digest, uploaded = excluded.uploaded`,
   forgetSigned: "DELETE FROM signed_path WHERE hash = ?",
 
+  notePin: `UPDATE pin_root
+    SET keep_complete = coalesce(?, keep_complete), look = coalesce(?, look) WHERE hash = ?`,
   pathId: "SELECT id FROM path WHERE hash = ?",
   findPath: `SELECT p.id, i.nar_id, n.kept_size IS NOT NULL AS is_kept FROM path p
     LEFT JOIN narinfo i ON i.path_id = p.id LEFT JOIN nar n ON n.id = i.nar_id WHERE p.hash = ?`,

@@ -34,8 +34,8 @@ Deno.test("larder pin --name: the newest stay, and larder pins shows what holds 
   assert.equal(both.out, `pinned ${one} under ci/b+c@d\npinned ${two} under ci/b+c@d\n`);
   const { out } = await at.run("pins");
   const [head, ...rows] = out.trimEnd().split("\n");
-  assert.match(head ?? "", /PINNED SINCE +UNDER$/);
-  assert.deepEqual(rows.slice(0, 3).map((row) => row.split(" UTC  ")[1]), [
+  assert.match(head ?? "", /PINNED +UNDER$/);
+  assert.deepEqual(rows.slice(0, 3).map((row) => row.split(/\d{4}-\d\d-\d\d {2}/)[1]), [
     "ci/b+c@d, by hand",
     "ci/b+c@d, host/a",
     "host/a",

@@ -61,16 +61,16 @@ Deno.test("larder pins: a table for people, JSON for programs", async () => {
   const { out } = await runLarder(["pins"], { env });
   const [head, row, ...rest] = out.split("\n");
   assert.deepEqual(rest, [""]);
-  assert.match(head ?? "", /^ROOT +NAME +STORED +MISSING +OWN +SIZE +PINNED SINCE$/);
+  assert.match(head ?? "", /^ROOT +NAME +STORED +COMPLETE +OWN +SIZE +PINNED$/);
   assert.match(
     row ?? "",
     new RegExp(
-      `^${root?.storePathHash}  link-1 +0 +2 +0 B +0 B  \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC$`,
+      `^${root?.storePathHash}  link-1 +0 +2 missing +0 B +0 B  \\d{4}-\\d\\d-\\d\\d$`,
     ),
   );
   const [told] = JSON.parse((await runLarder(["pins", "--json"], { env })).out);
   const [served] = await (await cache.get("/pins/closures")).json();
-  const { pinnedAt: oldName, ownBytes: _, ...fields } = served;
+  const { pinnedAt: oldName, ownBytes: _bytes, keepComplete: _keeps, ...fields } = served;
   assert.deepEqual([told, fields.pinned_at], [fields, oldName]);
   assert.equal(told.root, root?.storePathHash);
   assert.ok(leaf);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { PinnedRootStats } from "../../../src/http/stats/stats.ts";
 import { pinsPart } from "../../../src/http/page/pins_part.ts";
 
 const LOOK = { isWhole: false, range: "day", mayManage: false } as const;
@@ -8,13 +9,22 @@ const UNCOUNTED = { stored: null, missing: null, bytes: null, own_bytes: null };
 const HELD = { under: ["ci/main", "host/laptop"], rolls: true };
 
 /** The words about a cache with these pins, counted 13 seconds ago. */
-function told(
-  ...counts: readonly ((typeof COUNTED | typeof UNCOUNTED) & Partial<typeof HELD>)[]
+type Counted = (typeof COUNTED | typeof UNCOUNTED) & Partial<typeof HELD>;
+
+function told(...counts: readonly Counted[]): string {
+  return toldOf(counts, {});
+}
+
+function toldOf(
+  counts: readonly Counted[],
+  notes: Partial<PinnedRootStats>,
 ): string {
   const roots = counts.map((count, index) => ({
     ...{ root: `root${index}`, name: `link-${index}`, pinned_at: "2026-01-02T03:04:05Z" },
     ...{ under: [], rolls: false },
     ...count,
+    ...{ keep_complete: false, complete: null, look: null },
+    ...notes,
   }));
   const pins = { count: roots.length, counted_at: "2026-01-02T03:04:03Z", roots };
   return pinsPart({ pins, size: { pinned_bytes: 1_536 }, at: "2026-01-02T03:04:16Z" }, LOOK).text
@@ -36,8 +46,30 @@ Deno.test("page: a pin shows what it alone holds, and all pins their sum", () =>
 });
 
 Deno.test("page: a pin that rolls shows its names, and if it is pinned by hand too", () => {
-  assert.match(told({ ...COUNTED, ...HELD }), /pinned 11 s ago under ci\/main, host\/laptopSizes/);
+  assert.match(
+    told({ ...COUNTED, ...HELD }),
+    /pinned 11 s ago under ci\/main, host\/laptopNo look/,
+  );
   const both = told({ ...COUNTED, ...HELD, rolls: false });
-  assert.match(both, /pinned 11 s ago under ci\/main, host\/laptop and by handSizes/);
+  assert.match(both, /pinned 11 s ago under ci\/main, host\/laptop and by handNo look/);
   assert.doesNotMatch(told(COUNTED), /under|by hand/);
+});
+
+Deno.test("page: a pin says whether it is complete, or what is missing and where it is", () => {
+  const at = "2026-01-02T03:04:06Z";
+  const whole = { at, paths: 3, missing: 0, upstream: 0, nowhere: 0, examples: [] };
+  assert.match(toldOf([COUNTED], {}), /No look at its paths yet/);
+  assert.match(
+    toldOf([COUNTED], { complete: true, look: whole }),
+    /Complete: all 3 paths are here, looked at 10 s ago/,
+  );
+  assert.match(
+    toldOf([COUNTED], { complete: true, keep_complete: true, look: whole }),
+    /Complete, and larder keeps it so: all 3 paths/,
+  );
+  const short = { ...whole, missing: 4, upstream: 2, nowhere: 1, examples: ["glibc-2.40", "a-1"] };
+  assert.match(
+    toldOf([COUNTED], { complete: false, look: short }),
+    /Incomplete: 4 paths missing \(2 upstream still has, 1 nowhere, 1 unknown\): glibc-2\.40, a-1 and others/,
+  );
 });

@@ -29,7 +29,10 @@ function watched(count: number) {
         state.counts++;
         await state.closure.promise;
         return roots.map(({ storePathHash: root }): PinnedClosure => {
-          return { root, name: null, pinnedAt: "", stored: 3, missing: 1, bytes: 9, ownBytes: 4 };
+          return {
+            ...{ root, name: null, pinnedAt: "", stored: 3, missing: 1, bytes: 9, ownBytes: 4 },
+            ...{ keepComplete: false, complete: null, look: null },
+          };
         });
       },
     },
@@ -50,6 +53,7 @@ Deno.test("pin watch: the newest hundred roots are there while they are counted"
     under: [],
     rolls: false,
     size: undefined,
+    notes: {},
   });
 
   state.nowMs = 5;

@@ -8,7 +8,11 @@ const HASH = hash("root");
 Deno.test("pins: a pin is written once, with its time, and goes when it is removed", async () => {
   const metadata = new MemoryMetadataStore();
   let [nowMs, changes] = [1_000, 0];
-  const pins = new Pins({ metadata, nowMs: () => nowMs, changed: () => void changes++ });
+  const kept: string[] = [];
+  const pins = new Pins({
+    ...{ metadata, nowMs: () => nowMs, changed: () => void changes++ },
+    keepsComplete: (root) => void kept.push(root),
+  });
   assert.equal(await pins.pin(HASH), false);
   assert.equal(await metadata.findPin(HASH), undefined);
 
@@ -18,6 +22,14 @@ Deno.test("pins: a pin is written once, with its time, and goes when it is remov
   assert.equal(await pins.pin(HASH), true);
   assert.equal((await metadata.findPin(HASH))?.pinnedAtMs, 1_000);
   assert.equal(changes, 1);
+
+  assert.equal(await pins.pin(HASH, true), true);
+  assert.equal((await metadata.findPin(HASH))?.keepComplete, true);
+  await pins.pin(HASH);
+  assert.equal((await metadata.findPin(HASH))?.keepComplete, true, "it stays");
+  await pins.pin(HASH, false);
+  assert.deepEqual(await metadata.findPin(HASH), { storePathHash: HASH, pinnedAtMs: 1_000 });
+  assert.deepEqual(kept, [HASH], "larder fetches for it once it is asked to");
 
   await pins.unpin(HASH);
   assert.equal(await metadata.findPin(HASH), undefined);

@@ -1,0 +1,4 @@
+-- 1: larder fetches what is missing of the closure.
+ALTER TABLE pin_root ADD COLUMN keep_complete INTEGER NOT NULL DEFAULT 0;
+-- The last look at the closure, in JSON. NULL: nobody has looked yet.
+ALTER TABLE pin_root ADD COLUMN look TEXT;

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { hashOfBaseName, parseStorePath } from "../../src/nix/store_path.ts";
+import { DirectoryUpstream } from "../support/directory_upstream.ts";
+import { eventually } from "../support/eventually.ts";
+import { startLarder } from "../support/larder_process.ts";
+import { NixClient, nixTest } from "../support/nix_client.ts";
+import { addObjects, type NixObject } from "../support/nix_store_objects.ts";
+import { runLarder } from "../support/run_larder.ts";
+import { narFilesIn } from "../support/storage_look.ts";
+import { tempFolder } from "../support/temp_folder.ts";
+
+/** A system of some shared and self-referring paths, none of which a client ever pulled. */
+const SYSTEM: readonly NixObject[] = [
+  { name: "libc", content: { bytes: 1_500_000 }, references: ["libc"] },
+  { name: "zlib", content: { bytes: 200_000 }, references: ["libc"] },
+  { name: "locale", content: "empty folder" },
+  { name: "bash", references: ["libc", "zlib"] },
+  { name: "kernel", content: { bytes: 700_000 } },
+  { name: "etc", references: ["bash", "locale"] },
+  { name: "nixos-system", references: ["etc", "kernel", "bash", "nixos-system"] },
+];
+
+nixTest("a pinned system is rebuilt by a real nix with no upstream at all", async () => {
+  using folder = tempFolder();
+  using maker = new NixClient();
+  const key = await maker.makeKey("upstream-1");
+  const system = await addObjects(maker, SYSTEM);
+  await maker.copyTo(folder.path, system.top, { compression: "zstd", key });
+  await using upstream = new DirectoryUpstream(folder.path, key.publicKey);
+  await using larder = await startLarder({
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+    "cache-upstream-dialer-timeout": "60s",
+    "cache-upstream-response-header-timeout": "60s",
+  });
+  const env = { LARDER_SERVER: larder.url };
+  // The root's narinfo alone: pinning imports no new path.
+  const root = hashOfBaseName(parseStorePath(system.top));
+  await (await fetch(`${larder.url}/${root}.narinfo`)).body?.cancel();
+
+  const pinned = await runLarder(["pin", "--keep-complete", system.top], { env });
+  assert.deepEqual([pinned.status, pinned.err], [0, ""]);
+  await eventually("larder has fetched the closure", async () => {
+    const { out } = await runLarder(["pins", "--json"], { env });
+    return JSON.parse(out)[0].complete === true;
+  });
+  await upstream.stop();
+  const verified = await runLarder(["verify", "--pins"], { env });
+  assert.deepEqual([verified.status, verified.err], [0, ""]);
+  assert.match(
+    verified.out,
+    /^nixos-system: complete and kept so, 7 paths\n1 of 1 pin complete, [\d.]+ MiB read\.\n$/,
+  );
+  const table = await runLarder(["pins"], { env });
+  assert.match(table.out, new RegExp(`${root}  nixos-system +7  kept `));
+
+  using client = new NixClient();
+  await client.realise(system.top, { from: [larder.url], trust: [upstream.publicKey] });
+  assert.deepEqual(await client.closureOf(system.top), system.paths);
+
+  // One byte of one file is another, and nobody has the right one any more.
+  const [name = "", size = 0] = [...narFilesIn(larder.storage)].toSorted(([, a], [, b]) =>
+    b - a
+  )[0] ??
+    [];
+  assert.ok(size > 1_000_000);
+  using file = Deno.openSync(name, { read: true, write: true });
+  file.seekSync(1_000, Deno.SeekMode.Start);
+  file.writeSync(new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8]));
+  const broken = await runLarder(["verify", "--pins"], { env });
+  assert.equal(broken.status, 1);
+  assert.match(broken.out, /nixos-system: 1 path missing \(1 unknown\):\n {2}libc\n/);
+  assert.match(broken.out, /0 of 1 pin complete, .* read/);
+});

@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { eventually } from "../support/eventually.ts";
+import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
+import { testWhere } from "../support/program.ts";
+import { NARS_ELSEWHERE } from "../support/shared_servers.ts";
+import { chain, type StoreObject } from "../support/store_object.ts";
+import { TestCache } from "../support/test_cache.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const objects = chain(4);
+const root = objects.at(-1) as StoreObject;
+const [leaf, second] = objects as [StoreObject, StoreObject];
+const PIN = `/pin/${root.storePathHash}.narinfo`;
+const narinfoOf = ({ storePathHash }: StoreObject) => `/${storePathHash}.narinfo`;
+
+/** A larder with a pinned closure of four paths, and its clock. */
+async function worldOf(query: string) {
+  const scope = new AsyncDisposableStack();
+  const time = { nowMs: Date.now() };
+  const upstream = scope.use(await fakeUpstream({ objects, stored: true }));
+  const cache = scope.use(
+    await TestCache.open({ upstreams: [upstream], nowMs: () => time.nowMs }),
+  );
+  await cache.narinfo(root.storePathHash);
+  assert.equal((await cache.request("POST", `${PIN}${query}`)).status, 200);
+  const shown = async () => {
+    // larder reads changes of pins again after a moment.
+    const [pin] = await cache.metadata.pins();
+    const { look, keepComplete = false } = pin ?? {};
+    const { missing, upstream, nowhere, paths } = look ?? {};
+    return { keepComplete, paths, missing, upstream, nowhere };
+  };
+  const pull = async ({ storePathHash }: StoreObject) => {
+    await (await cache.get(await cache.narPath(storePathHash))).bytes();
+    await cache.downloadsOver();
+  };
+  const problems = async () => {
+    const { problems } = await (await cache.get("/stats")).json();
+    return problems.filter(({ message }: { message: string }) => /^pinned closure/.test(message));
+  };
+  const fileOf = async ({ storePathHash }: StoreObject) => {
+    const row = await cache.metadata.findNarinfo(storePathHash);
+    return cache.fileOf(row?.narName ?? "");
+  };
+  return {
+    ...{ cache, upstream, time, shown, pull, problems, fileOf },
+    /** The next look of the night. */
+    async night() {
+      time.nowMs += DAY_MS;
+      await cache.lookAtPins();
+    },
+    [Symbol.asyncDispose]: () => scope.disposeAsync(),
+  };
+}
+
+/** A path that is nowhere: as after a garbage collection of the upstream. */
+function lose(upstream: FakeUpstream, gone: StoreObject): void {
+  upstream.onRequest = ({ path }) =>
+    path === narinfoOf(gone) || path.startsWith("/nar/")
+      ? new Response(null, { status: 404 })
+      : undefined;
+}
+
+const whole = { paths: 4, missing: 0, upstream: 0, nowhere: 0 };
+
+Deno.test("pins: --keep-complete fetches the whole closure, and says that it is complete", async () => {
+  await using world = await worldOf("?keep-complete=true");
+  const { cache } = world;
+  await eventually("all is here", async () => (await world.shown()).missing === 0);
+  assert.deepEqual(await world.shown(), { keepComplete: true, ...whole });
+  assert.equal((await cache.narNames()).length, 4);
+  await eventually("the list says so", async () => {
+    const [closure] = await (await cache.get("/pins/closures")).json();
+    return closure.complete === true && closure.keep_complete && closure.missing === 0;
+  });
+  assert.deepEqual(await (await cache.get("/pins")).json(), [root.storePathHash]);
+});
+
+Deno.test("pins: a look says what is missing and where it is, and stores nothing of it", async () => {
+  await using world = await worldOf("");
+  const { cache, upstream } = world;
+  await world.pull(root);
+  await cache.lookAtPins();
+  const here = await world.shown();
+  assert.deepEqual(here, { keepComplete: false, paths: 2, missing: 1, upstream: 1, nowhere: 0 });
+  const { look } = (await cache.metadata.pins())[0] ?? {};
+  assert.deepEqual(look?.examples, ["link-2"], "its narinfo is not here, and yet it has a name");
+  assert.equal((await cache.narNames()).length, 1);
+  const before = upstream.count(narinfoOf(objects[2] as StoreObject));
+
+  await cache.lookAtPins();
+  assert.equal(upstream.count(narinfoOf(objects[2] as StoreObject)), before, "once a night");
+  lose(upstream, objects[2] as StoreObject);
+  await world.night();
+  assert.deepEqual(await world.shown(), { ...here, upstream: 0, nowhere: 1 });
+  assert.deepEqual(await world.problems(), [], "it never was complete");
+  upstream.onRequest = () => new Response(null, { status: 500 });
+  await world.night();
+  assert.deepEqual(await world.shown(), { ...here, upstream: 0, nowhere: 0 });
+});
+
+testWhere(
+  NARS_ELSEWHERE,
+  "pins: a complete pin that loses a file is a problem until it is whole again",
+  async () => {
+    await using world = await worldOf("");
+    const { cache, upstream } = world;
+    for (const object of objects) await world.pull(object);
+    await cache.lookAtPins();
+    assert.deepEqual(await world.shown(), { keepComplete: false, ...whole });
+    const file = await world.fileOf(leaf);
+    const bytes = Deno.readFileSync(file);
+    Deno.removeSync(file);
+    await cache.lookAtPins();
+    assert.deepEqual(await world.problems(), [], "larder looks at night");
+
+    await world.night();
+    assert.deepEqual(await world.shown(), {
+      keepComplete: false,
+      ...whole,
+      missing: 1,
+      upstream: 1,
+    });
+    const [problem, ...others] = await world.problems();
+    assert.deepEqual(others, []);
+    assert.equal(problem.over_at, null);
+    const { name, paths, missing, hint } = problem.facts;
+    assert.deepEqual([name, paths, missing], ["link-3", "link-0", 1]);
+    assert.match(hint, new RegExp(`larder pin --keep-complete ${root.storePathHash}`));
+    lose(upstream, leaf);
+    await world.night();
+    const [again] = await world.problems();
+    assert.match(again.facts.hint, /no upstream has 1 of them: push them again/);
+
+    Deno.writeFileSync(file, bytes);
+    await world.night();
+    const [ended] = await world.problems();
+    assert.notEqual(ended.over_at, null);
+    assert.deepEqual(await world.shown(), { keepComplete: false, ...whole });
+  },
+);
+
+testWhere(NARS_ELSEWHERE, "pins: a pin that is kept complete gets a lost file back", async () => {
+  await using world = await worldOf("?keep-complete=true");
+  const { cache, upstream } = world;
+  await eventually("all is here", async () => (await world.shown()).missing === 0);
+  Deno.removeSync(await world.fileOf(second));
+  upstream.onRequest = () => new Response(null, { status: 503 });
+  await world.night();
+  assert.equal((await world.shown()).missing, 1);
+  assert.equal((await world.problems())[0].over_at, null);
+
+  upstream.onRequest = undefined;
+  world.time.nowMs += 11 * 60_000;
+  await cache.lookAtPins();
+  assert.deepEqual(await world.shown(), { keepComplete: true, ...whole });
+  assert.notEqual((await world.problems())[0].over_at, null);
+  assert.ok(Deno.statSync(await world.fileOf(second)).isFile);
+});
+
+testWhere(NARS_ELSEWHERE, "pins: an unpinned closure is no problem any more", async () => {
+  await using world = await worldOf("");
+  for (const object of objects) await world.pull(object);
+  await world.cache.lookAtPins();
+  Deno.removeSync(await world.fileOf(leaf));
+  await world.night();
+  assert.equal((await world.problems())[0].over_at, null);
+  await world.cache.request("DELETE", PIN);
+  await eventually("it is over", async () => (await world.problems())[0].over_at !== null);
+});
+
+testWhere(
+  NARS_ELSEWHERE,
+  "pins: a verification reads the files, and finds a changed one",
+  async () => {
+    await using world = await worldOf("");
+    const { cache, upstream } = world;
+    for (const object of objects) await world.pull(object);
+    const events = async () => {
+      const answer = await cache.request("POST", "/pins/verify");
+      assert.equal(answer.headers.get("content-type"), "application/x-ndjson");
+      const lines = (await answer.text()).trim().split("\n").map((line) => JSON.parse(line));
+      return lines.filter(({ event }) => event !== "progress");
+    };
+    const [pin, done] = await events();
+    assert.deepEqual([pin.name, pin.complete, pin.look.paths], ["link-3", true, 4]);
+    const { pins, complete, damaged, paths, bytes } = done;
+    assert.deepEqual({ pins, complete, damaged, paths }, {
+      pins: 1,
+      complete: 1,
+      damaged: 0,
+      paths: 4,
+    });
+    assert.equal(bytes, cache.bytesOnDisk());
+
+    // Even its times say nothing of the change: only the bytes do.
+    const file = await world.fileOf(leaf);
+    const { mtime, atime } = Deno.statSync(file);
+    const spoilt = Deno.readFileSync(file).map((byte) => byte ^ 1);
+    Deno.writeFileSync(file, spoilt);
+    Deno.utimeSync(file, atime as Date, mtime as Date);
+    lose(upstream, leaf);
+    const [short, over] = await events();
+    assert.deepEqual([short.complete, short.look.missing, short.look.nowhere], [false, 1, 1]);
+    assert.deepEqual(short.look.examples, ["link-0"]);
+    assert.equal(over.complete, 0);
+    assert.equal((await world.problems())[0].over_at, null);
+  },
+);
+
+Deno.test("pins: a bad keep-complete is a sentence, and pins nothing", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  for (const bad of ["", "1", "yes", "true%0a"]) {
+    const answer = await cache.request("POST", `${PIN}?keep-complete=${bad}`);
+    assert.deepEqual([answer.status, await answer.text()], [
+      400,
+      "Bad Request: expected keep-complete true or false\n",
+    ]);
+  }
+  assert.equal((await cache.request("POST", `${PIN}?keep-complete=true`)).status, 404);
+  assert.deepEqual(await (await cache.get("/pins")).json(), []);
+});
+
+Deno.test("pins: a second verification is refused while one runs", async () => {
+  await using world = await worldOf("");
+  const first = await world.cache.request("POST", "/pins/verify");
+  const second = await world.cache.request("POST", "/pins/verify");
+  assert.equal(second.status, 503);
+  await first.text();
+  assert.equal((await world.cache.request("POST", "/pins/verify")).status, 200);
+});

@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import { PinLooks } from "../../../../src/cache/pinned/pin_looks.ts";
+import type { WorkLease } from "../../../../src/locks/leases.ts";
+import { NO_OTHER_MEMBERS } from "../../../../src/locks/work_leases.ts";
+import type { StorePathHash } from "../../../../src/nix/store_path.ts";
+import { clock, playRuntime } from "../../../../src/runtime/current.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { RecentProblems } from "../../../../src/telemetry/recent_problems.ts";
+import { asOwner, VirtualClock } from "../../../simulation/virtual_clock.ts";
+import { MemoryMetadataStore } from "../../../support/memory_metadata_store.ts";
+import { changesOf, hashOfNode } from "../../../support/stored_graph.ts";
+
+const HOUR_MS = 3_600_000;
+const ROOT = hashOfNode(2);
+
+/** Three kept paths below one root, and a larder whose hours are milliseconds. */
+async function scene() {
+  const metadata = new MemoryMetadataStore();
+  await metadata.apply(changesOf([
+    { references: [0], nar: 0 },
+    { references: [0], nar: 1 },
+    { references: [1, 0], nar: 2 },
+  ]));
+  const lines: string[] = [];
+  const problems = new RecentProblems(() => clock.wallMs());
+  const log = problems.watch(createLogger("info", { write: (line) => void lines.push(line) }));
+  const state = {
+    gone: new Set<string>(),
+    opened: 0,
+    asked: [] as StorePathHash[],
+    lease: "ours" as WorkLease["kind"],
+    isStoreAway: false,
+    counts: 0,
+    counted: 0,
+  };
+  const looks = new PinLooks({
+    metadata,
+    closures: {
+      async paths() {
+        return [2, 1, 0].map((node) => ({ storePathHash: hashOfNode(node), isKept: true }));
+      },
+    },
+    counts: {
+      async closures() {
+        state.counts++;
+        const { counted: missing } = state;
+        const counted = { stored: 3, missing, bytes: 0, ownBytes: 0, name: null, pinnedAt: "" };
+        return [{ ...counted, root: ROOT, keepComplete: false, complete: null, look: null }];
+      },
+    },
+    kept: {
+      async find({ name, kept }) {
+        if (state.isStoreAway) throw new Error("the store is away");
+        state.opened++;
+        if (kept === undefined || state.gone.has(name)) return undefined;
+        return { kept, stored: { async [Symbol.asyncDispose]() {} } as never };
+      },
+      verify: () => Promise.resolve(undefined),
+    },
+    narinfoFetches: { fetch: () => Promise.reject(new Error("not fetched")) },
+    downloads: {
+      join: () => {
+        throw new Error("not fetched");
+      },
+    },
+    pool: {
+      statuses: () => [{ url: "http://u", isUp: true, sendsNars: true, priority: 1 }],
+      hasQueue: () => false,
+      prefetchNarinfo: (storePathHash) => {
+        state.asked.push(storePathHash);
+        return Promise.resolve({ kind: "absent" });
+      },
+    },
+    nameOf: (path) =>
+      Promise.resolve(`name-${[0, 1, 2].find((node) => hashOfNode(node) === path)}`),
+    leases: {
+      async pinLook() {
+        const lease = await NO_OTHER_MEMBERS.pinLook();
+        return { ...lease, kind: state.lease, [Symbol.asyncDispose]: async () => undefined };
+      },
+    },
+    nowMs: () => clock.wallMs(),
+    log,
+  });
+  const pin = { storePathHash: ROOT, pinnedAtMs: clock.wallMs() };
+  await metadata.apply([{ kind: "put-pin", pin }]);
+  const look = async () => (await metadata.findPin(ROOT))?.look;
+  const narOf = async (node: number) => (await metadata.findNarinfo(hashOfNode(node)))?.narName;
+  return { metadata, state, looks, problems, look, narOf, lines };
+}
+
+type Scene = Awaited<ReturnType<typeof scene>>;
+
+/** Plays a test on virtual time. */
+function playTest(name: string, play: (scene: Scene) => Promise<void>): void {
+  Deno.test(name, async () => {
+    const played = new VirtualClock();
+    using _runtime = playRuntime({ clock: played });
+    const run = async () => {
+      const parts = await scene();
+      await using _looks = parts.looks;
+      await play(parts);
+    };
+    await asOwner(undefined, () => played.play(run(), 100 * HOUR_MS));
+  });
+}
+
+playTest(
+  "pin looks: a new pin has its turn within a minute, then each night at three",
+  async (parts) => {
+    await clock.pause(61_000);
+    const first = await parts.look();
+    assert.deepEqual([first?.paths, first?.missing], [3, 0]);
+    assert.ok(first?.completeAtMs === first?.atMs);
+    const times = new Set<number>();
+    for (let hour = 0; hour < 72; hour++) {
+      await clock.pause(HOUR_MS);
+      times.add((await parts.look())?.atMs ?? 0);
+    }
+    times.delete(first?.atMs ?? 0);
+    assert.equal(times.size, 3, "three nights");
+    for (const atMs of times) {
+      const date = new Date(atMs);
+      assert.deepEqual([date.getHours(), date.getMinutes()], [3, 0]);
+    }
+    assert.equal(parts.state.opened, 12, "each file is opened once a look");
+  },
+);
+
+playTest(
+  "pin looks: the problem begins with the look, and ends with the next whole one",
+  async (parts) => {
+    const { state, problems } = parts;
+    await clock.pause(61_000);
+    assert.deepEqual(problems.list(), []);
+    state.gone.add(await parts.narOf(0) ?? "");
+    await clock.pause(24 * HOUR_MS);
+    const [problem] = problems.list();
+    assert.equal(problem?.message, "pinned closure is incomplete");
+    const { atMs = 0 } = await parts.look() ?? {};
+    assert.equal(problem?.begunAtMs, atMs);
+    const { name, paths, missing, hint } = problem?.facts ?? {};
+    assert.deepEqual([name, paths, missing], ["name-2", "name-0", 1]);
+    assert.match(String(hint), /no upstream has 1 of them: push them again/);
+    assert.deepEqual(state.asked, [hashOfNode(0)], "the upstream is asked for it once");
+
+    state.gone.clear();
+    await clock.pause(24 * HOUR_MS);
+    const [ended, ...others] = problems.list();
+    assert.deepEqual(others, [], "one outage is one problem");
+    assert.equal(ended?.overAtMs, (await parts.look())?.atMs);
+    assert.equal(ended?.count, 1);
+  },
+);
+
+playTest(
+  "pin looks: what the rows lose is looked at within ten minutes, not by night",
+  async (parts) => {
+    const { state } = parts;
+    await clock.pause(61_000);
+    const first = await parts.look();
+    state.gone.add(await parts.narOf(1) ?? "");
+    state.counted = 1;
+    await clock.pause(11 * 60_000);
+    const { atMs = 0, missing } = await parts.look() ?? {};
+    assert.equal(missing, 1);
+    assert.ok(atMs - (first?.atMs ?? 0) <= 10 * 60_000);
+    assert.equal(parts.problems.list()[0]?.overAtMs, undefined);
+    const { counts } = state;
+    await clock.pause(60 * 60_000);
+    assert.ok(state.counts - counts <= 6, "a count costs seconds: one in ten minutes");
+  },
+);
+
+playTest(
+  "pin looks: while another member looks, its notes are this one's problem",
+  async (parts) => {
+    const { metadata, state, problems } = parts;
+    state.lease = "theirs";
+    await clock.pause(5 * 60_000);
+    assert.equal(state.opened, 0);
+    const look = { atMs: clock.wallMs(), paths: 3, missing: 1, upstream: 1, nowhere: 0 };
+    const more = { uncounted: 0, completeAtMs: 1, examples: ["libc-2"] };
+    await metadata.notePin(ROOT, { look: { ...look, ...more } });
+    await clock.pause(61_000);
+    const [problem] = problems.list();
+    assert.match(String(problem?.facts["hint"]), /larder pin --keep-complete/);
+    await metadata.notePin(ROOT, { look: { ...look, ...more, missing: 0, upstream: 0 } });
+    await clock.pause(61_000);
+    assert.notEqual(problems.list()[0]?.overAtMs, undefined);
+  },
+);
+
+playTest("pin looks: a store that does not answer says nothing of a pin", async (parts) => {
+  const { state, problems } = parts;
+  await clock.pause(61_000);
+  const before = await parts.look();
+  state.isStoreAway = true;
+  await clock.pause(24 * HOUR_MS);
+  assert.deepEqual(await parts.look(), before);
+  assert.deepEqual(problems.list(), []);
+  state.isStoreAway = false;
+  await clock.pause(11 * 60_000);
+  assert.notDeepEqual(await parts.look(), before, "it looks again soon");
+});
