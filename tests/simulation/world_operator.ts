@@ -60,19 +60,29 @@ export class WorldOperator {
     }
   }
 
-  /** Fails for a path that eviction took although a pin holds it. */
+  /**
+   * Fails for a path that eviction took although a pin holds it. A pin holds what stored narinfos
+   * lead to.
+   */
   async look(): Promise<void> {
     const { metadata, wrong } = this.#parts;
     for (const [root, closure] of this.#pinned) {
-      for (const { object: { storePathHash, baseName } } of closure) {
+      const reached = new Set([closure[0]]);
+      for (const one of reached) {
+        if (one === undefined) continue;
+        const { storePathHash, baseName, references } = one.object;
         const row = await metadata.findNarinfo(storePathHash);
         const nar = row && await metadata.findNar(row.narName);
         // It may have been unpinned since the look began.
-        if (nar?.kept === undefined) {
-          if (this.#pinned.has(root) && this.#held.delete(storePathHash)) {
-            wrong(`${baseName} was here, and ${root} is pinned`);
-          }
-        } else if (this.#pinned.has(root)) this.#held.add(storePathHash);
+        if (!this.#pinned.has(root)) break;
+        if (nar?.kept !== undefined) this.#held.add(storePathHash);
+        else if (this.#held.delete(storePathHash)) {
+          wrong(`${baseName} was here, and ${root} is pinned`);
+        }
+        if (row === undefined) continue;
+        for (const next of closure) {
+          if (references.includes(next.object.baseName)) reached.add(next);
+        }
       }
     }
   }
@@ -91,12 +101,8 @@ export class WorldOperator {
     }
     const row = await metadata.findNarinfo(storePathHash);
     if (row === undefined) return "nothing to delete";
-    this.#held.delete(storePathHash);
-    for (const { object } of objects) {
-      // Paths may share a NAR.
-      const other = await metadata.findNarinfo(object.storePathHash);
-      if (other?.narName === row.narName) this.#held.delete(object.storePathHash);
-    }
+    // Pins reach nothing through a narinfo that is gone, until it is stored again.
+    this.#held.clear();
     return await larder.operate(
       "DELETE",
       action === "delete nar" ? `/nar/${row.narName}` : `/${storePathHash}.narinfo`,
