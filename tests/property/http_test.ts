@@ -114,12 +114,12 @@ checkProperty(
   fc.property(token, fc.oneof(target, fc.string({ unit: "binary" })), (method, text) => {
     const path = pathOf(`http://localhost${text}`);
     if (path === undefined) return;
-    const routes = ["/a", /^\/nar\/([^/]*)$/, /^\/([^/]*)\.narinfo$/]
-      .map((pattern) => ({ name: String(pattern), path: pattern, methods: { GET: answer } }));
+    const [nar, narinfo] = [/^\/nar\/([^/]*)$/, /^\/([^/]*)\.narinfo$/];
+    const routes = ["/a", { before: "/nar/", behind: "" }, narinfo]
+      .map((one, at) => ({ name: String(at), path: one, methods: { GET: answer } }));
     const match = new Router(routes).match(method, path);
-    if (match.kind !== "none") {
-      assert.ok(!match.route.name.includes("[") || !/\/.*\/.*\//.test(path));
-    }
+    const expected = ["/a" === path, nar.test(path), narinfo.test(path)].indexOf(true);
+    assert.equal(match.kind === "none" ? "-1" : match.route.name, String(expected));
     if (match.kind === "method") assert.equal(match.allow, "GET, HEAD");
   }),
 );

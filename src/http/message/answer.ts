@@ -24,13 +24,15 @@ export class Answer {
   /** `null` for HEAD, and where there is none. */
   readonly body: Body | null;
   /** Set for an answer about a path of the cache: how it counts, for the client's pull. */
-  counted: CountedResult | undefined = undefined;
+  counted: CountedResult | undefined;
   /** The NAR file of that path, where it is known. */
-  narName: NarName | undefined = undefined;
+  narName: NarName | undefined;
 
   constructor(body: Body | null, status: number, headers: Readonly<Record<string, string>>) {
     this.body = body;
     this.status = status;
+    this.counted = undefined;
+    this.narName = undefined;
     this.headers = new AnswerHeaders(headers);
   }
 }

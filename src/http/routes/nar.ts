@@ -65,7 +65,7 @@ export function narRoute(deps: NarRouteDeps): Route {
 
   return {
     name: "/nar/{name}",
-    path: /^\/nar\/([^/]*)$/,
+    path: { before: "/nar/", behind: "" },
     cached: true,
     ofPath: "nar",
     streams: true,

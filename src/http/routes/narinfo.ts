@@ -21,7 +21,7 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
 
   return {
     name: "/{hash}.narinfo",
-    path: /^\/([^/]*)\.narinfo$/,
+    path: { before: "/", behind: ".narinfo" },
     cached: true,
     ofPath: "narinfo",
     methods: {

@@ -19,11 +19,17 @@ export interface Routed {
 
 export type Handler = (routed: Routed) => Answer | Promise<Answer>;
 
+/** Paths with one name between two fixed texts. The name has no "/", and may be empty. */
+export interface OneNamePath {
+  readonly before: string;
+  readonly behind: string;
+}
+
 export interface Route {
   /** Label of the route in metrics and logs, such as `/{hash}.narinfo`. */
   readonly name: string;
   /** An exact path, or a pattern over the whole path. */
-  readonly path: string | RegExp;
+  readonly path: string | RegExp | OneNamePath;
   /** Handlers by method; GET serves HEAD, too. */
   readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
   /**
@@ -58,25 +64,51 @@ export type Match =
 /** Finds the route of a method and a path. The first matching pattern wins. */
 export class Router {
   readonly #exact: ReadonlyMap<string, Route>;
-  readonly #patterns: readonly (Route & { readonly path: RegExp })[];
+  /** Most requests have such a path: finding it costs less than the other two. */
+  readonly #named: readonly (readonly [path: OneNamePath, route: Route])[];
+  readonly #patterns: readonly (readonly [path: RegExp, route: Route])[];
 
+  /** Throws for an exact path that a named one takes. */
   constructor(routes: readonly Route[]) {
-    const isExact = (route: Route) => typeof route.path === "string";
-    this.#exact = new Map(
-      routes.filter(isExact).map((route) => [String(route.path), route] as const),
-    );
-    this.#patterns = routes.filter((route): route is Route & { path: RegExp } => !isExact(route));
+    const exact = new Map<string, Route>();
+    const named: (readonly [OneNamePath, Route])[] = [];
+    const patterns: (readonly [RegExp, Route])[] = [];
+    for (const route of routes) {
+      const { path } = route;
+      if (typeof path === "string") exact.set(path, route);
+      else if (path instanceof RegExp) patterns.push([path, route]);
+      else named.push([path, route]);
+    }
+    this.#exact = exact;
+    this.#named = named;
+    this.#patterns = patterns;
+    for (const path of exact.keys()) {
+      const taken = named.find(([one]) => nameIn(one, path) !== undefined);
+      if (taken !== undefined) throw new Error(`Cannot route ${path}: ${taken[1].name} takes it`);
+    }
   }
 
   match(method: string, path: string): Match {
+    for (const [named, route] of this.#named) {
+      const name = nameIn(named, path);
+      if (name !== undefined) return matchMethod(route, method, [name]);
+    }
     const exact = this.#exact.get(path);
     if (exact !== undefined) return matchMethod(exact, method, []);
-    for (const route of this.#patterns) {
-      const found = route.path.exec(path);
+    for (const [pattern, route] of this.#patterns) {
+      const found = pattern.exec(path);
       if (found !== null) return matchMethod(route, method, found.slice(1));
     }
     return { kind: "none" };
   }
+}
+
+function nameIn({ before, behind }: OneNamePath, path: string): string | undefined {
+  const isOne = path.length >= before.length + behind.length && path.startsWith(before) &&
+    path.endsWith(behind);
+  if (!isOne) return undefined;
+  const name = path.slice(before.length, path.length - behind.length);
+  return name.includes("/") ? undefined : name;
 }
 
 function handlerOf({ methods }: Route, method: string): Handler | undefined {

@@ -66,6 +66,7 @@ export class Connection {
     this.#answerWriter = new AnswerWriter(socket, this.activity, deps.running);
     this.#facts = {
       remoteAddr: socket.remoteAddr,
+      peer: peerAddress(socket.remoteAddr),
       running: deps.running,
       proxies: deps.proxies,
       activity: this.activity,
@@ -75,7 +76,7 @@ export class Connection {
 
   /** Address from `peerAddress`. */
   get peer(): string {
-    return peerAddress(this.#socket.remoteAddr);
+    return this.#facts.peer;
   }
 
   /** True once a whole request arrived. */

@@ -1,7 +1,6 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import type { ClientRequest, Delivery, DeliveryEnd } from "../message/client_request.ts";
-import { peerAddress } from "../message/peer.ts";
 import type { Activity } from "./activity.ts";
 import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
@@ -18,6 +17,8 @@ export interface Proxies {
 export interface ConnectionFacts {
   /** Address of the peer; with `viaProxy`, a proxy announced it. */
   readonly remoteAddr: Deno.Addr;
+  /** Its `peerAddress`. */
+  readonly peer: string;
   readonly running: Pick<RunningWrites, "holdMuch">;
   readonly proxies: Proxies | undefined;
   readonly activity: Pick<Activity, "enter">;
@@ -62,8 +63,7 @@ export class ReceivedRequest implements ClientRequest, Delivery {
   }
 
   get peer(): string {
-    const { remoteAddr, proxies } = this.#connection;
-    const peer = peerAddress(remoteAddr);
+    const { peer, proxies } = this.#connection;
     return proxies?.clientOf(peer, this.headers) ?? peer;
   }
 
@@ -72,8 +72,8 @@ export class ReceivedRequest implements ClientRequest, Delivery {
   }
 
   get ofTrustedProxy(): boolean {
-    const { remoteAddr, proxies } = this.#connection;
-    return !this.viaProxy && proxies !== undefined && proxies.trusts(peerAddress(remoteAddr));
+    const { peer, proxies } = this.#connection;
+    return !this.viaProxy && proxies !== undefined && proxies.trusts(peer);
   }
 
   get savesMemory(): boolean {

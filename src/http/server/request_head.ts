@@ -18,8 +18,8 @@ export interface RequestHead {
   readonly isOld: boolean;
 }
 
-const REQUEST_LINE_REGEXP = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP\/1\.([01])$/;
-const TARGET_REGEXP = /^(?:\/|https?:\/\/[^/?#]+(?:\/|$))/;
+const REQUEST_LINE_REGEXP = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP\/1\.[01]$/;
+const URL_REGEXP = /^https?:\/\/[^/?#]+(?:\/|$)/;
 /** A value has no control characters. A folded line, or a space before the colon, is no field. */
 const FIELD_REGEXP = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\u0080-\uffff]*$/;
 const HOST_CHARS_REGEXP = /^[A-Za-z0-9._~:[\]%-]*$/;
@@ -31,10 +31,13 @@ const LENGTH_REGEXP = /^\d{1,15}$/;
  */
 export function parseRequestHead(text: string): RequestHead {
   const firstEnd = text.indexOf("\r\n");
-  const [, method = "", target = "", minor] = REQUEST_LINE_REGEXP.exec(text.slice(0, firstEnd)) ??
-    [];
-  if (minor === undefined) throw new Refusal(400, "invalid request line");
-  if (!TARGET_REGEXP.test(target)) throw new Refusal(400, "invalid request target");
+  const line = text.slice(0, firstEnd);
+  if (!REQUEST_LINE_REGEXP.test(line)) throw new Refusal(400, "invalid request line");
+  const methodEnd = line.indexOf(" ");
+  const method = line.slice(0, methodEnd);
+  const target = line.slice(methodEnd + 1, -" HTTP/1.1".length);
+  const isPath = target.startsWith("/");
+  if (!isPath && !URL_REGEXP.test(target)) throw new Refusal(400, "invalid request target");
   const fields = new HeaderFields();
   const emptyLine = text.length - 2;
   for (let at = firstEnd + 2; at < emptyLine;) {
@@ -43,13 +46,13 @@ export function parseRequestHead(text: string): RequestHead {
     at = end + 2;
   }
   const host = fields.get("host");
-  const isOld = minor === "0";
+  const isOld = line.endsWith("0");
   if (host === null ? !isOld : !HOST_CHARS_REGEXP.test(host)) {
     throw new Refusal(400, "invalid host");
   }
   return {
     method,
-    url: target.startsWith("/") ? target : pathOfUrl(target),
+    url: isPath ? target : pathOfUrl(target),
     headers: fields,
     bodyLength: bodyLengthOf(method, fields, isOld),
     expectsContinue: expectsContinue(fields, isOld),

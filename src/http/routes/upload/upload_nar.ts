@@ -24,7 +24,7 @@ const ABSENT = { "x-cache": "MISS" };
 export function uploadNarRoute({ stored, uploads, handling }: UploadNarRouteDeps): Route {
   return {
     name: "/upload/nar/{name}",
-    path: /^\/upload\/nar\/([^/]*)$/,
+    path: { before: "/upload/nar/", behind: "" },
     streams: true,
     inPieces: true,
     describe: (path) => {

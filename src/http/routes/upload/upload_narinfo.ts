@@ -29,7 +29,7 @@ export function uploadNarinfoRoute(
 ): Route {
   return {
     name: "/upload/{hash}.narinfo",
-    path: /^\/upload\/([^/]*)\.narinfo$/,
+    path: { before: "/upload/", behind: ".narinfo" },
     methods: {
       async GET({ params: [text = ""], head, request, requestId }) {
         const requester = { requestId, client: request };
