@@ -187,8 +187,9 @@ export class HotMetadataStore implements MetadataStore {
     return this.#inner.namedPins();
   }
 
-  notePin(storePathHash: StorePathHash, note: PinNote): Promise<void> {
-    return this.#inner.notePin(storePathHash, note);
+  async notePin(storePathHash: StorePathHash, note: PinNote): Promise<void> {
+    await this.#inner.notePin(storePathHash, note);
+    this.#epoch++;
   }
 
   databaseSize(): Promise<DatabaseSize> {

@@ -24,7 +24,6 @@ async function worldOf(query: string) {
   await cache.narinfo(root.storePathHash);
   assert.equal((await cache.request("POST", `${PIN}${query}`)).status, 200);
   const shown = async () => {
-    // larder reads changes of pins again after a moment.
     const [pin] = await cache.metadata.pins();
     const { look, keepComplete = false } = pin ?? {};
     const { missing, upstream, nowhere, paths } = look ?? {};
@@ -69,9 +68,10 @@ Deno.test("pins: --keep-complete fetches the whole closure, and says that it is 
   await eventually("all is here", async () => (await world.shown()).missing === 0);
   assert.deepEqual(await world.shown(), { keepComplete: true, ...whole });
   assert.equal((await cache.narNames()).length, 4);
-  await eventually("the list says so", async () => {
-    const [closure] = await (await cache.get("/pins/closures")).json();
-    return closure.complete === true && closure.keep_complete && closure.missing === 0;
+  const [closure] = await (await cache.get("/pins/closures")).json();
+  const { complete, keep_complete, missing } = closure;
+  assert.deepEqual({ complete, keep_complete, missing }, {
+    ...{ complete: true, keep_complete: true, missing: 0 },
   });
   assert.deepEqual(await (await cache.get("/pins")).json(), [root.storePathHash]);
 });

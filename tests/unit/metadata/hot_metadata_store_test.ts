@@ -47,6 +47,21 @@ Deno.test("HotMetadataStore: a change by another process is seen after its notic
   assert.equal(await hot.findNarinfo(storePathHash), undefined);
 });
 
+Deno.test("HotMetadataStore: each change of rows and pins raises the generation", async () => {
+  const hot = new HotMetadataStore(
+    new MemoryMetadataStore(),
+    createLogger("error", { write() {} }),
+  );
+  const generations = [hot.generation];
+  await hot.apply([put]);
+  generations.push(hot.generation);
+  await hot.apply([{ kind: "put-pin", pin: { storePathHash, pinnedAtMs: 1 } }]);
+  generations.push(hot.generation);
+  await hot.notePin(storePathHash, { keepComplete: true });
+  generations.push(hot.generation);
+  assert.equal(new Set(generations).size, generations.length);
+});
+
 Deno.test("HotMetadataStore: of keys that changed it reads those anew, and no others", async () => {
   const stored = new MemoryMetadataStore();
   const hot = new HotMetadataStore(stored, createLogger("error", { write() {} }));
