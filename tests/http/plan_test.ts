@@ -124,10 +124,21 @@ Deno.test("plan: an upstream that fails is no absence", async () => {
 
 Deno.test("plan: what is no list of store paths is 400, and too long a one 413", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
-  for (const body of ["", "\n", "hello", `-${ABSENT}`, `${ABSENT}\n/etc/passwd`, "\0"]) {
-    assert.equal((await answerTo(cache, body)).status, 400, body);
+  const none = "expected a store path or its hash on each line: there is none";
+  const inLine = (line: number) => `expected a store path or its hash in line ${line}`;
+  const bad: readonly (readonly [body: string, said: string])[] = [
+    ...["", "\n", `-${ABSENT}`].map((body) => [body, none] as const),
+    ["hello", inLine(1)],
+    [`${ABSENT}\n/etc/passwd`, inLine(2)],
+    ["\0", inLine(1)],
+    ["\n".repeat(4_999_999), "expected at most 50000 lines"],
+  ];
+  for (const [body, said] of bad) {
+    const answer = await answerTo(cache, body);
+    assert.deepEqual([answer.status, await answer.text()], [400, `${said}\n`]);
   }
-  assert.equal((await answerTo(cache, "a".repeat(6_000_000))).status, 413);
+  const large = await answerTo(cache, "a".repeat(6_000_000));
+  assert.deepEqual([large.status, await large.text()], [413, "expected at most 5000000 bytes\n"]);
   assert.deepEqual(statesIn(await planned(cache, ABSENT)), [`${ABSENT} nowhere`]);
 });
 

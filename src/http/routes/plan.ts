@@ -10,7 +10,7 @@ import { type UploadFault, UploadRefused } from "../../cache/upload/upload_outco
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type Answer, statusAnswer, streamAnswer } from "../message/answer.ts";
+import { type Answer, lineAnswer, statusAnswer, streamAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { waiterOf } from "./explain.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
@@ -64,12 +64,15 @@ export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
       async POST({ request, requestId, head }): Promise<Answer> {
         const body = await bodyOf(request, allowance);
         if (typeof body === "number") {
+          if (body === 413) {
+            return lineAnswer(413, `expected at most ${BODY_BYTES_MAX} bytes`, head);
+          }
           return statusAnswer(body, head, body === 503 ? RETRY_AFTER : {});
         }
         using held = new DisposableStack();
         held.use(body);
         const order = readOrder(new TextDecoder().decode(body.bytes));
-        if (order === undefined) return statusAnswer(400, head);
+        if (typeof order === "string") return lineAnswer(400, order, head);
         const { roots, except } = order;
         const lines = new Lines();
         const begun = Promise.withResolvers<void>();
@@ -124,19 +127,27 @@ async function bodyOf(
   }
 }
 
-/** `undefined` without a path, for too many of them, and for a line that is none. */
-function readOrder(text: string): PlanRequest | undefined {
+/**
+ * The paths of the lines, or a sentence about what is wrong with them. Empty lines count, too: a
+ * body of nothing else would stop the thread for a second.
+ */
+function readOrder(text: string): PlanRequest | string {
   const roots = new Set<StorePathHash>();
   const except = new Set<StorePathHash>();
-  for (const line of text.split("\n")) {
+  let count = 0;
+  for (let start = 0; start < text.length;) {
+    if (++count > PLAN_PATHS_MAX) return `expected at most ${PLAN_PATHS_MAX} lines`;
+    const end = text.indexOf("\n", start);
+    const line = text.slice(start, end < 0 ? text.length : end);
+    start += line.length + 1;
     if (line.trim() === "") continue;
     const isLeftOut = line.startsWith("-");
     const hash = storePathHashIn(isLeftOut ? line.slice(1) : line);
-    if (hash === undefined) return undefined;
+    if (hash === undefined) return `expected a store path or its hash in line ${count}`;
     (isLeftOut ? except : roots).add(hash);
   }
-  const isTooMuch = roots.size + except.size > PLAN_PATHS_MAX;
-  return roots.size === 0 || isTooMuch ? undefined : { roots: [...roots], except: [...except] };
+  if (roots.size === 0) return "expected a store path or its hash on each line: there is none";
+  return { roots: [...roots], except: [...except] };
 }
 
 /** JSON lines at the client's pace. */
