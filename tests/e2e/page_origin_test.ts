@@ -14,6 +14,9 @@ const pinOf = ({ storePathHash }: typeof object) => `/pin/${storePathHash}.narin
 const rollOf = ({ storePathHash }: typeof object) =>
   `/pins/names?name=a&keep=1&root=${storePathHash}`;
 
+/** Labels nearly as long as they can be. */
+const LONG_NAME = `${"nas-of-the-whole-household".repeat(2)}.${"home".repeat(15)}.test`;
+
 /** Its owner can make it lead anywhere, and so to a cache in a visitor's own network. */
 const FOREIGN_NAME = "evil.test";
 
@@ -72,6 +75,21 @@ originTest("a page under a name that only leads here reads and changes nothing",
   await assertUntouched(scene);
 });
 
+originTest("the page that refuses a name is no wider than a phone", async ({ tab, port }) => {
+  for (const name of [FOREIGN_NAME, LONG_NAME]) {
+    for (const width of [320, 390]) {
+      await tab.resize(width, 740);
+      await tab.open(`http://${name}:${port}/`);
+      assert.match(await tab.read<string>("document.body.textContent"), /does not know this name/);
+      const wide = await tab.read<string[]>(`[...document.querySelectorAll("body *")]
+        .filter((one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).display !== "inline" ||
+          one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML)`);
+      assert.deepEqual(wide, [], `${name}, ${width} px`);
+      assert.equal(await tab.read("document.documentElement.scrollWidth"), width);
+    }
+  }
+});
+
 originTest("our own page reads, pins, unpins and evicts", async ({ cache, tab, port }) => {
   for (const host of ["127.0.0.1", "localhost"]) {
     await tab.open(`http://${host}:${port}/`);
@@ -109,7 +127,7 @@ function originTest(name: string, test: (scene: Scene) => Promise<void>): void {
     await cache.downloadsOver();
     assert.equal((await cache.request("POST", pinOf(object))).status, 200);
     await using server = cache.listen();
-    await using browser = await openBrowser(`--host-resolver-rules=MAP ${FOREIGN_NAME} 127.0.0.1`);
+    await using browser = await openBrowser("--host-resolver-rules=MAP *.test 127.0.0.1");
     await using tab = await browser.tab();
     await test({ cache, tab, port: server.port });
   });

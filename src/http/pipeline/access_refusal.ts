@@ -51,8 +51,8 @@ export function refusalAnswer(refusal: AccessRefusal, { method, headers }: Clien
 }
 
 const UNKNOWN_HOST_STYLE = "body{max-width:40rem;margin:3rem auto;padding:0 1rem;" +
-  "font:1rem/1.5 system-ui,sans-serif;color-scheme:light dark}" +
-  "pre{padding:1rem;border:1px solid;overflow-x:auto}";
+  "font:1rem/1.5 system-ui,sans-serif;color-scheme:light dark;overflow-wrap:anywhere}" +
+  "pre{padding:1rem;border:1px solid;white-space:pre-wrap}";
 
 /** `host` is a name by its grammar: it has nothing that HTML, or a shell, could take for its own. */
 function unknownHostAnswer(host: string, isForPeople: boolean, head: boolean): Answer {
