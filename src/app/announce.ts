@@ -60,7 +60,7 @@ export function announce(start: Start): void {
   if (settings["log-format"] === "pretty") {
     const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
     const facts = { storage: shown.storage, sizeLimit: size_limit };
-    void addressFacts(place.url).then((address) =>
+    void addressFacts(place.url, settings["cache.hostname"]).then((address) =>
       showBanner(output, probes, {
         ...{ ...facts, ...address },
         publicKeys: keys.map(({ text }) => text),
@@ -70,11 +70,11 @@ export function announce(start: Start): void {
 }
 
 /** Where clients reach a listener, and what may keep them from it. */
-async function addressFacts(listening: string) {
+async function addressFacts(listening: string, hostname: string) {
   if (listening.startsWith("unix:")) return { url: listening };
   // A listener on all addresses has this name (`listen.ts`).
   if (new URL(listening).hostname !== "localhost") return { url: listening };
-  const url = await reachableUrl(listening);
+  const url = await reachableUrl(listening, { hostname });
   return { url, firewall: await firewallLine(url) };
 }
 

@@ -80,6 +80,8 @@ export interface IdentityParts {
   readonly ownNames: OwnNames;
   /** True if clients reach it by HTTPS without a proxy. */
   readonly usesTls: boolean;
+  /** The URL by which other machines reach this URL of it; default: the same. */
+  readonly reachableUrl?: (url: string) => Promise<string>;
   /** The tokens of clients. */
   readonly tokens: readonly Token[];
 }

@@ -1,6 +1,7 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { visible } from "../base/visible.ts";
 import { clientSettings } from "../nix/client_settings.ts";
+import { HOST_PLACEHOLDER, HOST_PLACEHOLDER_HINT } from "../nix/client_ways.ts";
 import { clock } from "../runtime/current.ts";
 import type { LineSink } from "../telemetry/logger.ts";
 import { paint, type Paints } from "../telemetry/pretty/paint.ts";
@@ -45,6 +46,8 @@ export function listening(facts: BannerFacts, { strong, faint }: Paints): string
   ];
   const reach = url.startsWith("unix:")
     ? []
+    : url.includes(HOST_PLACEHOLDER)
+    ? [faint(`  A container does not know its address: ${HOST_PLACEHOLDER_HINT}`)]
     : isLoopback(url)
     ? [faint("  Only this machine reaches it: give another address with --server-addr")]
     : firewall === undefined

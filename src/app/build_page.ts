@@ -77,6 +77,7 @@ export interface PageParts extends AsyncDisposable {
 export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { nowMs, stores: { metadata }, telemetry: { log, metrics, problems } } = parts;
   const { identity: { secretKey, usesTls }, upstream: { trustedKeys } } = parts;
+  const { reachableUrl = (url: string) => Promise.resolve(url) } = parts.identity;
   const { upstreams, history, pulls, isDraining, paths: { names: known, kept, negative, record } } =
     subjects;
   const { space: { budget }, disk, pins: pinReads } = subjects.storage;
@@ -127,7 +128,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
       statsRoute(stats),
       explainRoute({ searches }),
       pageRoute({
-        ...{ page, stats, searches, pulls, publicKeys, usesTls },
+        ...{ page, stats, searches, pulls, publicKeys, usesTls, reachableUrl },
         hasMetrics: parts.telemetry.hasMetricsRoute,
       }),
       ...pullRoutes({ pulls, page, nowMs }),

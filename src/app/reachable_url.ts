@@ -1,5 +1,6 @@
 import { answerInTime, readNamedFile } from "../base/named_file.ts";
 import { clock } from "../runtime/current.ts";
+import { HOST_PLACEHOLDER } from "../nix/client_ways.ts";
 import { searchDomainsIn } from "./own_names.ts";
 
 /** What a machine knows of its network. */
@@ -25,8 +26,17 @@ const RESOLVED_ADDRESS = "127.0.0.53";
 /** The banner does not wait longer for name servers. */
 const RESOLVE_MAX_MS = 1_000;
 
+/** A machine may change its network, such as a laptop. */
+const KNOWN_FOR_MS = 60_000;
+
 /** Interfaces of containers and virtual machines, which no other machine reaches. */
 const INNER_INTERFACE_REGEXP = /^(lo|docker|br-|veth|virbr|vmnet|cni|flannel|podman|lxc|lxd)/;
+
+/** Docker and Podman put these into each container. */
+const CONTAINER_FILES = ["/.dockerenv", "/run/.containerenv"];
+
+/** A search domain that the network of Kubernetes gives to each pod. */
+const POD_DOMAIN_REGEXP = /\.svc\./;
 
 const LOOPBACK_REGEXP = /^(localhost|127\.[\d.]+|\[?::1\]?)$/;
 
@@ -59,6 +69,7 @@ const FIREWALLS: readonly {
 export const NETWORK_FILES: readonly string[] = [
   RESOLV_CONF,
   RESOLVED_CONF,
+  ...CONTAINER_FILES,
   ...FIREWALLS.map(({ path }) => path),
 ];
 
@@ -67,19 +78,58 @@ export function isLoopback(url: string): boolean {
   return LOOPBACK_REGEXP.test(new URL(url).hostname);
 }
 
+/** Finds the address of this larder that its clients on other machines reach. */
+export interface AddressFinder {
+  /** `--cache-hostname`: the name of a larder in a container, which knows no other. */
+  readonly hostname?: string | undefined;
+  readonly network?: LocalNetwork;
+}
+
 /**
- * The URL by which other machines reach a server that listens on all addresses of this one: by its
- * host name where the network's name server knows it, else by its address.
+ * The URL by which other machines reach what this one calls `url`. A name or an address in it is
+ * kept, unless only this machine reaches it. Then it is the host name where the network's name
+ * server knows that, else the address. A container knows neither: it is `hostname`, if that is
+ * another than the container's, else a placeholder.
  */
-export async function reachableUrl(
-  url: string,
-  network: LocalNetwork = LOCAL_NETWORK,
+export function reachableUrl(url: string, finder: AddressFinder = {}): Promise<string> {
+  return urlWith(url, () => reachableHost(finder));
+}
+
+/** The same for a page that asks again and again: it looks at the network once a minute. */
+export function reachableUrls(finder: AddressFinder): (url: string) => Promise<string> {
+  let known: Promise<string> | undefined;
+  let askedAtMs = -Infinity;
+  return (url) =>
+    urlWith(url, () => {
+      const nowMs = clock.nowMs();
+      if (nowMs - askedAtMs < KNOWN_FOR_MS && known !== undefined) return known;
+      askedAtMs = nowMs;
+      return known = reachableHost(finder);
+    });
+}
+
+async function urlWith(url: string, host: () => Promise<string>): Promise<string> {
+  if (!isLoopback(url)) return url.replace(/\/+$/, "");
+  const { protocol, port, pathname } = new URL(url);
+  return `${protocol}//${await host()}${port && `:${port}`}${pathname.replace(/\/+$/, "")}`;
+}
+
+async function reachableHost(
+  { hostname, network = LOCAL_NETWORK }: AddressFinder,
 ): Promise<string> {
-  const host = await clock.within(nameOf(network), RESOLVE_MAX_MS) ?? addressOf(network) ??
-    network.hostname();
-  const reachable = new URL(url);
-  reachable.hostname = host;
-  return `${reachable.origin}${reachable.pathname.replace(/\/+$/, "")}`;
+  const own = network.hostname();
+  if (await isInContainer(network)) {
+    return hostname === undefined || hostname === own ? HOST_PLACEHOLDER : hostname;
+  }
+  return await clock.within(nameOf(network), RESOLVE_MAX_MS) ?? addressOf(network) ?? own;
+}
+
+/** An address of a container is one of an inner network, and its host name is an id. */
+async function isInContainer(network: LocalNetwork): Promise<boolean> {
+  const texts = await Promise.all(CONTAINER_FILES.map((path) => network.text(path)));
+  if (texts.some((text) => text !== undefined)) return true;
+  const domains = searchDomainsIn(await network.text(RESOLV_CONF) ?? "");
+  return domains.some((domain) => POD_DOMAIN_REGEXP.test(domain));
 }
 
 /** How to let other machines in at that URL's port; `undefined` where no known firewall is up. */

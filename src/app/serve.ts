@@ -36,6 +36,7 @@ import { startReconciliation } from "./reconciliation.ts";
 import { reportUsage } from "./usage_report.ts";
 import { serviceManager } from "./service_manager.ts";
 import { openSigningKey, planSigningKey } from "./own_key.ts";
+import { reachableUrls } from "./reachable_url.ts";
 import { ownNamesOf } from "./own_names.ts";
 import { sizeLimitOf } from "./size_limit_of.ts";
 import { tokensOf } from "./tokens.ts";
@@ -197,8 +198,17 @@ async function identityParts(
     priority: settings["cache.priority"],
     ownNames: await ownNamesOf(settings),
     usesTls: settings["server.tls-cert"] !== undefined,
+    ...reachesOthers(settings["server.addr"])
+      ? { reachableUrl: reachableUrls({ hostname: settings["cache.hostname"] }) }
+      : {},
     tokens: tokensOf(settings),
   };
+}
+
+/** False for a listener that has an address of its own: what the browser calls it stands. */
+function reachesOthers(address: Settings["server.addr"]): boolean {
+  return address.kind === "tcp" &&
+    [undefined, "::", "0.0.0.0"].includes(address.hostname);
 }
 
 function writeParts(settings: Settings): WriteParts {

@@ -2,7 +2,8 @@ import { firewallLine, isLoopback, reachableUrl } from "../app/reachable_url.ts"
 import { EXIT } from "../base/exit_codes.ts";
 import { Failure } from "../base/failure.ts";
 import type { Kind } from "../config/kinds/option.ts";
-import { clientWays } from "../nix/client_ways.ts";
+import { readSettings } from "../config/settings.ts";
+import { clientWays, HOST_PLACEHOLDER, HOST_PLACEHOLDER_HINT } from "../nix/client_ways.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { answerText } from "./client/server_answer.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
@@ -39,7 +40,8 @@ export const CLIENT_CONFIG: Command = {
   name: "client-config",
   summary: "Print the lines that let another machine use this larder",
   about: `The lines name this machine as others reach it: by its host name, or by its address where
-the network does not know that name. An address given with --server is used as it is.
+the network does not know that name. In a container it is the --cache-hostname of the settings. An
+address given with --server is used as it is.
 `,
   examples: [
     ["larder client-config", "Print the lines for a client's nix.conf"],
@@ -66,21 +68,36 @@ async function clientConfigCommand(
   using client = new ServerClient(flags, process);
   const publicKeys = await publicKeysOf(client);
   const isOwn = isLoopback(server.url);
-  const url = isOwn ? await reachableUrl(server.url, process.network) : server.url;
+  const { network } = process;
+  const hostname = isOwn ? await configuredHostname(process) : undefined;
+  const url = await reachableUrl(server.url, { hostname, ...network && { network } });
   const way = clientWays({ url, publicKeys }).find(({ id }) => id === flags.form);
   process.writeOut(way?.lines ?? "");
   if (!isOwn) return EXIT.ok;
-  if (!await answers(url, process)) {
+  if (url.includes(HOST_PLACEHOLDER)) {
+    process.writeError(`larder: a container does not know its address: ${HOST_PLACEHOLDER_HINT}\n`);
+  } else if (!await answers(url, process)) {
     process.writeError(
       `larder: nothing answers at ${url}: does larder listen on this machine alone ` +
         "(--server-addr)?\n",
     );
   }
-  const firewall = await firewallLine(url, process.network);
+  const firewall = await firewallLine(url, network);
   if (firewall !== undefined) {
     process.writeError(`larder: a firewall is up. To let other machines in: ${firewall}\n`);
   }
   return EXIT.ok;
+}
+
+/** The name that the settings give. `undefined`: its own, or the settings cannot be read. */
+async function configuredHostname(process: CommandProcess): Promise<string | undefined> {
+  try {
+    const { settings } = await readSettings({ ...process, ...process.namedFiles, args: [] });
+    const name = settings["cache.hostname"];
+    return name === process.hostname() ? undefined : name;
+  } catch {
+    return undefined;
+  }
 }
 
 /** None where larder does not sign. */

@@ -1,5 +1,12 @@
 import { clientSettings } from "./client_settings.ts";
 
+/** Stands in a URL for a host that larder cannot know. */
+export const HOST_PLACEHOLDER = "ADDRESS-OF-THIS-CACHE";
+
+/** What to do about that host. */
+export const HOST_PLACEHOLDER_HINT =
+  `put the address that clients reach in place of ${HOST_PLACEHOLDER}, or set --cache-hostname to it`;
+
 /** The address of this cache for a client, and the keys that it has to trust. */
 export interface CacheAddress {
   readonly url: string;

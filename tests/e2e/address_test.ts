@@ -32,9 +32,27 @@ Deno.test("address: a Unix socket is served, also one that a killed server left"
   }
 });
 
+Deno.test("address: the page opened at localhost has lines for other machines", async () => {
+  await using larder = await startLarder({ ...NO_UPSTREAM, "server-addr": ":0" });
+  for (const host of ["localhost", "127.0.0.1", "[::1]"]) {
+    const url = `http://${host}:${larder.port}/`;
+    const html = await textOf(url, { accept: "text/html" });
+    const [, shown = ""] = /extra-substituters = (http:\S+)/.exec(html) ?? [];
+    assert.equal(new URL(shown).port, String(larder.port));
+    assert.doesNotMatch(shown, /\/\/(localhost|127\.|\[::1\])/);
+  }
+});
+
+Deno.test("address: the page of a larder that listens at one address keeps that", async () => {
+  await using larder = await startLarder({ ...NO_UPSTREAM, "server-addr": "127.0.0.1:0" });
+  const html = await textOf(`${larder.url}/`, { accept: "text/html" });
+  assert.ok(html.includes(`extra-substituters = ${larder.url}\n`));
+});
+
 /** By a process of its own: tests may reach 127.0.0.1 only. */
-async function textOf(url: string): Promise<string> {
-  const script = `console.log(await (await fetch("${url}")).text())`;
+async function textOf(url: string, headers: Record<string, string> = {}): Promise<string> {
+  const init = JSON.stringify({ headers });
+  const script = `console.log(await (await fetch("${url}", ${init})).text())`;
   const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["eval", script],
     env: { NO_COLOR: "1" },

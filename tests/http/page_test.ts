@@ -110,6 +110,20 @@ Deno.test("page: the lines for nix.conf have the URL as the browser reached it",
   );
 });
 
+Deno.test("page: opened at localhost, its lines have the address that other machines reach", async () => {
+  const reachableUrl = (url: string) => Promise.resolve(url.replace("localhost", "nas"));
+  await using cache = await TestCache.open({ upstreams: [], reachableUrl });
+  const html = await pageOf(cache, { host: "localhost:8501" });
+  assert.match(html, /extra-substituters = http:\/\/nas:8501$/m);
+  assert.doesNotMatch(html, /localhost:/);
+});
+
+Deno.test("page: where the address is unknown, it says what to put in", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  const html = await pageOf(cache, { host: "a b" });
+  assert.match(html, /put the address that clients reach in place of ADDRESS-OF-THIS-CACHE/);
+});
+
 Deno.test("page: a cache that signs nothing names the keys of its upstreams", async () => {
   await using upstream = await fakeUpstream({});
   await using cache = await TestCache.open({ upstreams: [upstream], secretKey: undefined });

@@ -10,9 +10,11 @@ let timer;
 let isPaused = false;
 let isRefreshing = false;
 
-// The browser knows best under which address it has reached us.
-const here = new URL(".", location.href).href.replace(/\/$/, "");
+// The browser knows best under which address it has reached us, unless only its machine does.
 const tabs = document.querySelector(".tabs");
+const isLocal = /^(localhost|127\.[\d.]+|\[::1\])$/.test(location.hostname);
+const { origin, pathname } = new URL(".", location.href);
+const here = ((isLocal ? tabs.dataset.url : origin) + pathname).replace(/\/$/, "");
 for (const code of tabs.querySelectorAll("code")) {
   code.textContent = code.textContent.replaceAll(tabs.dataset.url, here);
 }

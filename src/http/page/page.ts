@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { WholePull } from "../../history/pulls.ts";
-import type { CacheAddress } from "../../nix/client_ways.ts";
+import { type CacheAddress, HOST_PLACEHOLDER } from "../../nix/client_ways.ts";
 import type { Stats } from "../stats/stats.ts";
 import { EVICT_FORM, PIN_FORM } from "./actions_part.ts";
 import { figuresPart } from "./figures_part.ts";
@@ -95,7 +95,9 @@ function partsOf(
   return {
     icon: ICON_URL,
     mark: MARK,
-    host: URL.canParse(url) ? new URL(url).host : "a binary cache for Nix",
+    host: URL.canParse(url) && !url.includes(HOST_PLACEHOLDER)
+      ? new URL(url).host
+      : "a binary cache for Nix",
     verdict: verdictPart(stats),
     figures: figuresPart(stats),
     ranges: rangesPart(stats.history.range),

@@ -1,4 +1,9 @@
-import { type CacheAddress, clientWays } from "../../nix/client_ways.ts";
+import {
+  type CacheAddress,
+  clientWays,
+  HOST_PLACEHOLDER,
+  HOST_PLACEHOLDER_HINT,
+} from "../../nix/client_ways.ts";
 import { type Html, markup } from "./markup.ts";
 
 /**
@@ -10,7 +15,10 @@ export function usePart(
   { isFolded }: { readonly isFolded: boolean },
 ): Html {
   const title = markup`<h2 id="use-title">Use this cache</h2>`;
-  const lines = markup`<div id="use">${tabs(address)}
+  const isUnknown = address.url.includes(HOST_PLACEHOLDER);
+  const hint = isUnknown &&
+    markup`<p class="quiet">To use the lines, ${HOST_PLACEHOLDER_HINT}.</p>`;
+  const lines = markup`<div id="use">${hint}${tabs(address)}
 <p id="copied" role="status"></p></div>`;
   return markup`<section aria-labelledby="use-title">${
     isFolded

@@ -1,3 +1,4 @@
+import { HOST_PLACEHOLDER } from "../../nix/client_ways.ts";
 import { statusAnswer, textAnswer } from "../message/answer.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
@@ -23,13 +24,15 @@ export interface PageRouteDeps {
   /** The keys for the client's `trusted-public-keys`. */
   readonly publicKeys: readonly string[];
   readonly usesTls: boolean;
+  /** The URL by which other machines reach what a browser called so. */
+  readonly reachableUrl: (url: string) => Promise<string>;
   /** True if larder answers `/metrics`. */
   readonly hasMetrics: boolean;
 }
 
 /** The page for clients that prefer HTML, `/stats` for all others. */
 export function pageRoute(deps: PageRouteDeps): Route {
-  const { page, stats, searches, pulls, publicKeys, usesTls, hasMetrics } = deps;
+  const { page, stats, searches, pulls, publicKeys, usesTls, reachableUrl, hasMetrics } = deps;
   const vary = "Accept";
   const ok = { status: 200, lifetime: "never" } as const;
   return {
@@ -47,7 +50,7 @@ export function pageRoute(deps: PageRouteDeps): Route {
           const parts = { ...ok, type: "application/json", headers: { vary } };
           return textAnswer(statsJson(figures), head, parts);
         }
-        const url = ownUrl(request.headers, usesTls);
+        const url = await reachableUrl(ownUrl(request.headers, usesTls));
         const searchParams = new URLSearchParams(queryIn(request.url));
         const found = await searches.findToShow(searchParams.get("q") ?? "", waiterOf(request));
         const isWhole = searchParams.has("all");
@@ -81,7 +84,7 @@ export const SIGN_IN_ROUTE: Route = {
 };
 
 /** Placeholder for an unknown address of this cache. */
-const UNKNOWN_URL = "http://ADDRESS-OF-THIS-CACHE";
+const UNKNOWN_URL = `http://${HOST_PLACEHOLDER}`;
 
 /**
  * The URL that the client used for this cache, without a slash at its end. The answer never repeats

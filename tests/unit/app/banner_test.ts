@@ -44,5 +44,7 @@ Deno.test("banner: it has the line of the firewall, and says where only this mac
   assert.match(await shown({ firewall }), /A firewall is up[^\n]*\n {4}sudo ufw allow 8501\/tcp\n/);
   assert.doesNotMatch(await shown({}), /firewall/);
   const alone = await shown({ url: "http://127.0.0.1:8501", firewall });
+  const inner = await shown({ url: "http://ADDRESS-OF-THIS-CACHE:8501" });
+  assert.match(inner, /A container does not know its address: [^\n]*--cache-hostname/);
   assert.match(alone, /Only this machine reaches it: [^\n]*--server-addr/);
 });

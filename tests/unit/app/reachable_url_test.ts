@@ -48,7 +48,33 @@ for (
   ] as const
 ) {
   Deno.test(`reachable url: other machines get ${what}`, async () => {
-    assert.equal(await reachableUrl(LISTENER, given), `http://${expected}:8501`);
+    assert.equal(await reachableUrl(LISTENER, { network: given }), `http://${expected}:8501`);
+  });
+}
+
+Deno.test("reachable url: a name or an address of others is kept, each name of the loopback is not", async () => {
+  const urlOf = (url: string) => reachableUrl(url, { network: network({ nas: "192.168.1.5" }) });
+  for (const host of ["cache.example", "cache.example:80", "192.168.1.5:8501", "[fd00::5]:8501"]) {
+    assert.equal(await urlOf(`http://${host}`), `http://${host}`);
+  }
+  for (const host of ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"]) {
+    assert.equal(await urlOf(`https://${host}:9000/`), "https://nas:9000", host);
+  }
+});
+
+for (
+  const [what, files] of [
+    ["Docker", { "/.dockerenv": "" }],
+    ["Podman", { "/run/.containerenv": "engine=podman" }],
+    ["Kubernetes", { [RESOLV]: "search infra.svc.cluster.local svc.cluster.local\n" }],
+  ] as const
+) {
+  Deno.test(`reachable url: in a container of ${what} only the configured name is told`, async () => {
+    const inner = network({ nas: "172.17.0.2" }, files, ["172.17.0.2"]);
+    const urlOf = (hostname?: string) => reachableUrl(LISTENER, { hostname, network: inner });
+    assert.equal(await urlOf("cache.example"), "http://cache.example:8501");
+    assert.equal(await urlOf("nas"), "http://ADDRESS-OF-THIS-CACHE:8501", "the container's id");
+    assert.equal(await urlOf(), "http://ADDRESS-OF-THIS-CACHE:8501");
   });
 }
 

@@ -51,3 +51,20 @@ Deno.test("larder client-config: it has the forms of the page", async () => {
 
   assert.match(out, /^nix\.settings = \{\n {2}extra-substituters = \[ "http:\/\/nas:/);
 });
+
+Deno.test("larder client-config: in a container it names --cache-hostname, or says what to put in", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  await using server = cache.listen();
+  const network = {
+    ...NETWORK,
+    text: (path: string) => Promise.resolve(path === "/run/.containerenv" ? "" : undefined),
+  };
+  const words = ["client-config", "--server", server.url];
+
+  const named = await runLarder(words, { network, env: { CACHE_HOSTNAME: "cache.example" } });
+  const unnamed = await runLarder(words, { network });
+
+  assert.match(named.out, /^extra-substituters = http:\/\/cache\.example:/);
+  assert.match(unnamed.out, /^extra-substituters = http:\/\/ADDRESS-OF-THIS-CACHE:\d/);
+  assert.match(unnamed.err, /put the address that clients reach .* or set --cache-hostname/);
+});
