@@ -42,6 +42,7 @@ testUnless(
       "larder-1:8501": `127.0.0.1:${one}`,
       "larder-2:8501": `127.0.0.1:${other}`,
       "listen 8501": `listen 127.0.0.1:${balancer}`,
+      [services["balancer"]?.networks?.default.ipv4_address ?? assert.fail()]: "127.0.0.1",
     };
     await using upstream = await fakeUpstream({ objects, stored: true });
     using volume = tempFolder();
@@ -55,6 +56,18 @@ testUnless(
     await using second = await start("larder-2", other);
     await using _nginx = await startNginx(places, balancer);
 
+    const front = `http://127.0.0.1:${balancer}`;
+    const page = await fetch(front, { headers: { accept: "text/html" } });
+    assert.ok((await page.text()).includes(front), "the page knows its URL");
+    // The larders believe the balancer about its client.
+    const headers = { "x-forwarded-for": "203.0.113.9" };
+    const upload = `${front}/upload/nar/${"0".repeat(52)}.nar`;
+    await (await fetch(upload, { method: "PUT", headers, body: "x" })).text();
+    const { client } = await Promise.any([first, second].map((larder) => (
+      larder.logged("request", ({ method }) => method === "PUT")
+    )));
+    assert.equal(client, "203.0.113.9");
+
     await pullAll(balancer, objects.slice(0, 4));
     first.kill("SIGTERM");
     await first.logged("server shutdown");
@@ -64,6 +77,16 @@ testUnless(
     assertServed(upstream, [first, second]);
   },
 );
+
+Deno.test("several machines: each larder of the compose file keeps its name in a new container", () => {
+  const larders = Object.values(composeServices()).filter(({ environment }) => (
+    environment?.["CACHE_ADVERTISE_URL"] !== undefined
+  ));
+  assert.equal(larders.length, 2);
+  for (const { hostname, environment } of larders) {
+    assert.equal(environment?.["CACHE_ADVERTISE_URL"], `http://${hostname}:8501`);
+  }
+});
 
 testUnless(
   postgresMissing || redisMissing || S3_UNAVAILABLE,

@@ -16,7 +16,9 @@ export function placedHere(text: string, places: Places): string {
 
 /** One container of compose.yaml. */
 export interface ComposeService {
-  readonly environment: Readonly<Record<string, string>>;
+  readonly hostname?: string;
+  readonly networks?: { readonly default: { readonly ipv4_address: string } };
+  readonly environment?: Readonly<Record<string, string>>;
   readonly command?: readonly string[];
   readonly volumes?: readonly string[];
 }
