@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { OPTIONS } from "../../src/config/options.ts";
 import { testUnless } from "../support/program.ts";
 
@@ -14,7 +14,9 @@ const HELM_MISSING = hasHelm()
 
 Deno.test("helm chart: kubernetes.yaml is of these sources", async () => {
   const manifest = Deno.readTextFileSync(`${DEPLOY}/several-machines/kubernetes.yaml`);
-  const files = [...filesBelow("helm/larder"), "helm/values/several.yaml"].sort();
+  // These values render no alerts, so a change of those changes nothing.
+  const files = [...filesBelow("helm/larder"), "helm/values/several.yaml"].sort()
+    .filter((file) => !file.endsWith("/alerts.yml"));
   const content = files.map((file) => Deno.readTextFileSync(`${DEPLOY}/${file}`)).join("");
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(content));
   assert.match(
@@ -28,6 +30,18 @@ Deno.test("helm chart: the values in the document are those of kubernetes.yaml",
   const values = Deno.readTextFileSync(`${DEPLOY}/helm/values/several.yaml`);
   const page = Deno.readTextFileSync(`${DEPLOY}/../docs/several-machines.md`);
   assert.ok(page.includes(`\`\`\`yaml\n${values.slice(values.indexOf("\n") + 1)}\`\`\`\n`));
+});
+
+Deno.test("helm chart: the alerts name the job of any release", () => {
+  const monitor = Deno.readTextFileSync(`${CHART}/templates/monitor.yaml`);
+  const [, label] = /^ {2}jobLabel: (\S+)$/m.exec(monitor) ?? [];
+  const names = Deno.readTextFileSync(`${CHART}/templates/_names.tpl`);
+  const labels = names.split('define "larder.selector" -}}\n')[1]?.split("{{- end }}")[0] ?? "";
+  assert.deepEqual(
+    alertedJobs(Deno.readTextFileSync(`${CHART}/alerts.yml`)),
+    labels.split("\n").filter((line) => line.startsWith(`${label}: `))
+      .map((line) => line.slice(`${label}: `.length)),
+  );
 });
 
 Deno.test("helm chart: each option with a secret can come from a Secret, and no other way", () => {
@@ -102,6 +116,18 @@ const REFUSED: Readonly<Record<string, readonly [readonly string[], RegExp]>> = 
     [...GUARDED, ...set("serviceMonitor.tokenSecret.name=", "serviceMonitor.tokenSecret.key=")],
     /secrets\.cache-get-token, but without serviceMonitor\.tokenSecret: reading needs a token/,
   ],
+  "alerts without figures": [
+    set("prometheusRule.enabled=true", "settings.prometheus.enabled=false"),
+    /prometheusRule\.enabled=true was given, but settings\.prometheus\.enabled is not true/,
+  ],
+  "an ingress that larder would take for its client": [
+    set("ingress.enabled=true"),
+    /without settings\.server\.trusted-proxies: .* addresses of the ingress's pods, such as/,
+  ],
+  "a policy for clients from outside where none come": [
+    set("service.externalTrafficPolicy=Local"),
+    /externalTrafficPolicy=Local was given, which service\.type=ClusterIP does not have/,
+  ],
   "a certificate without its key": [
     set("secrets.server-tls-cert.name=tls", "secrets.server-tls-cert.key=tls.crt"),
     /secrets\.server-tls-cert was given without secrets\.server-tls-key/,
@@ -120,7 +146,7 @@ const REFUSED: Readonly<Record<string, readonly [readonly string[], RegExp]>> = 
     /cache-get-token': missing property 'key'/,
   ],
   "a number that is none": [set("replicas=two"), /'\/replicas': got string, want integer/],
-  "no larder": [set("replicas=0"), /'\/replicas': minimum: got 0, want 1/],
+  "less than no larder": [set("replicas=-1"), /'\/replicas': minimum: got -1, want 0/],
   "a port that is none": [set("service.port=0"), /'\/service\/port': minimum: got 0, want 1/],
   "a size that is none": [set("persistence.size=much"), /'much' does not match pattern/],
   "a section that is taken away": [set("ingress=null"), /missing property 'ingress'/],
@@ -144,6 +170,8 @@ testUnless(HELM_MISSING, "helm chart: one larder has a volume, and no part of se
   ]);
   const { spec } = objects["Deployment larder"];
   assert.equal(spec.replicas, 1);
+  // A random name would make each restart another member.
+  assert.equal(spec.template.spec.hostname, "larder");
   assert.deepEqual(spec.strategy, { type: "Recreate" });
   assert.deepEqual(spec.template.spec.volumes[0].persistentVolumeClaim, { claimName: "larder" });
 });
@@ -154,6 +182,7 @@ testUnless(HELM_MISSING, "helm chart: several larders have all that guards them"
     "ConfigMap larder",
     "NetworkPolicy larder",
     "PodDisruptionBudget larder",
+    "PrometheusRule larder",
     "Service larder",
     "Service larder-members",
     "ServiceMonitor larder",
@@ -201,6 +230,55 @@ testUnless(HELM_MISSING, "helm chart: several larders have all that guards them"
   assert.deepEqual(endpoint.authorization.credentials, { name: "prometheus", key: "larder-token" });
 });
 
+testUnless(HELM_MISSING, "helm chart: under another name Prometheus gives the alerts' job", () => {
+  const objects = rendered(GUARDED, "caches");
+  const { spec: { jobLabel, selector } } = objects["ServiceMonitor caches-larder"];
+  const services = Object.values(objects).filter(({ kind, metadata: { labels } }) => (
+    kind === "Service" &&
+    Object.entries(selector.matchLabels).every(([key, value]) => labels[key] === value)
+  ));
+  const jobs = services.map(({ metadata }) => metadata.labels[jobLabel]);
+  const rule = objects["PrometheusRule caches-larder"];
+  assert.deepEqual(alertedJobs(JSON.stringify(rule.spec).replaceAll('\\"', '"')), jobs);
+  assert.deepEqual(
+    rule.spec,
+    parse(Deno.readTextFileSync(`${DEPLOY}/../docs/prometheus/alerts.yml`)),
+  );
+  assert.equal(rule.metadata.labels.release, "prometheus");
+});
+
+testUnless(HELM_MISSING, "helm chart: an ingress names larder for browsers, and is trusted", () => {
+  const objects = rendered(["--values", `${DEPLOY}/helm/values/ingress.yaml`]);
+  const [{ args, env }] = objects["Deployment larder"].spec.template.spec.containers;
+  assert.ok(args.includes("--cache-hostname=cache.example.org"));
+  assert.deepEqual(env, [
+    { name: "SERVER_ALLOWED_HOSTS", value: "cache.example.org,cache.example.com" },
+  ]);
+  const { server } = parse(objects["ConfigMap larder"].data["config.yaml"]);
+  assert.deepEqual(server["trusted-proxies"], ["10.244.0.0/16"]);
+});
+
+testUnless(HELM_MISSING, "helm chart: a change of the configuration file restarts the pods", () => {
+  const templateOf = (...values: readonly string[]) => {
+    const objects = rendered(set(...values));
+    const { data } = objects["ConfigMap larder"];
+    return { data, pod: objects["Deployment larder"].spec.template };
+  };
+  const one = templateOf("settings.cache.priority=10");
+  const other = templateOf("settings.cache.priority=20");
+  assert.notDeepEqual(one.data, other.data);
+  assert.notDeepEqual(one.pod, other.pod);
+  assert.deepEqual(one.pod, templateOf("settings.cache.priority=10").pod);
+});
+
+testUnless(HELM_MISSING, "helm chart: with no replicas all stop, and nothing else changes", () => {
+  const before = rendered(SEVERAL);
+  const stopped = rendered([...SEVERAL, ...set("replicas=0")]);
+  assert.equal(stopped["StatefulSet larder"].spec.replicas, 0);
+  const gone = Object.keys(before).filter((name) => !(name in stopped));
+  assert.deepEqual(gone, ["PodDisruptionBudget larder"]);
+});
+
 testUnless(
   HELM_MISSING,
   "helm chart: secrets are files that arguments name",
@@ -233,21 +311,26 @@ testUnless(HELM_MISSING, "helm chart: kubernetes.yaml is what it renders", () =>
   assert.equal(manifest.slice(manifest.indexOf("---\n")), template(SEVERAL).output);
 });
 
+/** The jobs that expressions of alerts name. */
+function alertedJobs(alerts: string): readonly string[] {
+  return [...new Set(Array.from(alerts.matchAll(/\bjob="([^"]*)"/g), ([, job = ""]) => job))];
+}
+
 function set(...values: readonly string[]): readonly string[] {
   return values.flatMap((value) => ["--set", value]);
 }
 
 // deno-lint-ignore no-explicit-any -- the objects of Kubernetes, read by the assertions
-function rendered(args: readonly string[]): Readonly<Record<string, any>> {
-  const { success, output, error } = template(args);
+function rendered(args: readonly string[], release?: string): Readonly<Record<string, any>> {
+  const { success, output, error } = template(args, release);
   assert.ok(success, error);
   const objects = parseAllDocuments(output).map((one) => one.toJS());
   return Object.fromEntries(objects.map((one) => [`${one.kind} ${one.metadata.name}`, one]));
 }
 
-function template(args: readonly string[]) {
+function template(args: readonly string[], release = "larder") {
   const { success, stdout, stderr } = new Deno.Command("helm", {
-    args: ["template", "larder", CHART, ...args],
+    args: ["template", release, CHART, ...args],
   }).outputSync();
   const decoder = new TextDecoder();
   return { success, output: decoder.decode(stdout), error: decoder.decode(stderr) };

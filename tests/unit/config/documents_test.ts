@@ -11,7 +11,9 @@ Deno.test("generated documents: one that differs or is missing is found and name
   const root = await Deno.makeTempDir();
   try {
     const options = "# T\n<!-- options:begin -->\nold\n<!-- options:end -->\nmore\n";
-    for (const folder of ["docs", "nix"]) await Deno.mkdir(`${root}/${folder}`);
+    for (const folder of ["docs", "nix", "deploy/helm/larder"]) {
+      await Deno.mkdir(`${root}/${folder}`, { recursive: true });
+    }
     await Deno.writeTextFile(`${root}/docs/options.md`, options);
     const marks = (name: string) => `<!-- ${name}:begin -->\n<!-- ${name}:end -->\n`;
     const moving = marks("ncps-aliases") + marks("ncps-foreign");
@@ -28,6 +30,7 @@ Deno.test("generated documents: one that differs or is missing is found and name
       "docs/observability.md",
       "docs/larder.toml",
       "docs/moving-from-ncps.md",
+      "deploy/helm/larder/alerts.yml",
       "nix/options.nix",
       "nix/service.nix",
     ]);

@@ -21,6 +21,15 @@
 {{- if and .Values.serviceMonitor.enabled (not (dig "prometheus" "enabled" false .Values.settings)) }}
   {{- fail "serviceMonitor.enabled=true was given, but settings.prometheus.enabled is not true: then larder has no /metrics" }}
 {{- end }}
+{{- if and .Values.prometheusRule.enabled (not (dig "prometheus" "enabled" false .Values.settings)) }}
+  {{- fail "prometheusRule.enabled=true was given, but settings.prometheus.enabled is not true: then larder has no /metrics for the alerts" }}
+{{- end }}
+{{- if and .Values.ingress.enabled (not (dig "server" "trusted-proxies" list .Values.settings)) }}
+  {{- fail "ingress.enabled=true was given without settings.server.trusted-proxies: larder would take the ingress for the one client of all; give the addresses of the ingress's pods, such as [10.244.0.0/16]" }}
+{{- end }}
+{{- if and .Values.service.externalTrafficPolicy (eq .Values.service.type "ClusterIP") }}
+  {{- fail (printf "service.externalTrafficPolicy=%s was given, which service.type=ClusterIP does not have: give service.type=LoadBalancer or NodePort, or leave it out" .Values.service.externalTrafficPolicy) }}
+{{- end }}
 {{- $token := .Values.serviceMonitor.tokenSecret }}
 {{- if and .Values.serviceMonitor.enabled (hasKey .Values.secrets "cache-get-token") (not $token.name) }}
   {{- fail "serviceMonitor.enabled=true was given with secrets.cache-get-token, but without serviceMonitor.tokenSecret: reading needs a token, which Prometheus must send" }}
