@@ -323,21 +323,26 @@ in
       services.larder.settings.server = {
         addr = mkDefault "127.0.0.1:8501";
         allowed-hosts = [ cfg.nginx.hostName ];
-        # Every connection comes from the one address of nginx.
-        connections-per-address = mkIf (!isSocket) (mkDefault 8192);
+        # Else nginx would be the client of all requests, and have the connections of one.
+        trusted-proxies = mkDefault [ (if isSocket then "unix" else "127.0.0.1") ];
       };
       services.nginx = {
         enable = true;
         virtualHosts.${cfg.nginx.hostName}.locations."/" = {
           proxyPass = if isSocket then "http://unix:${socketPath}" else localUrl;
-          # With its headers larder knows that a request for eviction comes from elsewhere.
-          recommendedProxySettings = true;
+          # These lose the port.
+          recommendedProxySettings = false;
+          # The lines of docs/reverse-proxy.md.
           extraConfig = ''
             proxy_http_version 1.1;
             proxy_buffering off;
             proxy_request_buffering off;
             proxy_read_timeout 10m;
             client_max_body_size 0;
+            proxy_set_header Host $http_host;
+            proxy_set_header Connection "";
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_set_header X-Forwarded-Proto $scheme;
           ''
           + lib.optionalString cfg.nginx.sendFiles ''
             proxy_set_header X-Sendfile-Type X-Accel-Redirect;
@@ -347,10 +352,7 @@ in
     })
 
     (mkIf cfg.nginx.sendFiles {
-      services.larder.settings.server = {
-        accel-redirect = "/larder-nars/";
-        trusted-proxies = mkDefault [ (if isSocket then "unix" else "127.0.0.1") ];
-      };
+      services.larder.settings.server.accel-redirect = "/larder-nars/";
       users.users.${config.services.nginx.user}.extraGroups = optional isStatic (
         config.users.users.${cfg.user}.group
       );

@@ -112,7 +112,9 @@ const CONFIGURATIONS: Readonly<Record<string, Configured>> = {
       assert.deepEqual(ports, [80, 443]);
       const { locations } = virtualHosts["cache.example.org"] as Record<string, unknown>;
       assert.match(JSON.stringify(locations), /"proxyPass":"http:\/\/unix:\/run\/larder\/socket"/);
+      assert.match(JSON.stringify(locations), /Host \$http_host;.*X-Forwarded-Proto \$scheme;/);
       assert.match(JSON.stringify(settings), /"allowed-hosts":\["cache.example.org"\]/);
+      assert.match(JSON.stringify(settings), /"trusted-proxies":\["unix"\]/);
     },
   },
   "nginx that sends the stored NARs": {

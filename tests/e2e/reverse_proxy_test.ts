@@ -10,7 +10,8 @@ import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { OwnCertificate } from "../support/tls_front.ts";
 
-const DOCUMENT = Deno.readTextFileSync(new URL("../../docs/reverse-proxy.md", import.meta.url));
+const ROOT = new URL("../../", import.meta.url).pathname;
+const DOCUMENT = Deno.readTextFileSync(`${ROOT}docs/reverse-proxy.md`);
 const SITE = "cache.example.org";
 const OBJECT = makeStoreObject({ name: "large-1.0", size: 1_000_000 });
 
@@ -97,6 +98,35 @@ for (const proxy of PROXIES) {
       assert.match(new TextDecoder().decode(gc.stdout), /^Forbidden/);
     },
   );
+}
+
+Deno.test("reverse proxy: each nginx of documents, deploy and NixOS has the same lines", () => {
+  const [source = "", ...more] = locationsIn(DOCUMENT);
+  const lines = source.split("\n").map((line) => line.trim()).filter((line) => (
+    /^(proxy_http_version|proxy_request_buffering|proxy_set_header|client_max_body_size) /.test(
+      line,
+    )
+  ));
+  assert.equal(lines.length, 7);
+  const pages = [...Deno.readDirSync(`${ROOT}docs`)].map(({ name }) => `docs/${name}`)
+    .filter((name) => name.endsWith(".md") && name !== "docs/reverse-proxy.md");
+  const places: readonly (readonly [string, string])[] = [
+    ...more.map((text) => ["docs/reverse-proxy.md", text] as const),
+    ...[...pages, "README.md", "deploy/several-machines/nginx.conf"].flatMap((path) => (
+      locationsIn(Deno.readTextFileSync(ROOT + path)).map((text) => [path, text] as const)
+    )),
+    ["nix/module.nix", Deno.readTextFileSync(`${ROOT}nix/module.nix`)],
+  ];
+  assert.ok(places.length >= 4);
+  for (const [path, text] of places) {
+    for (const line of lines) assert.ok(text.includes(line), `${path} lacks ${line} in\n${text}`);
+  }
+});
+
+/** The locations of nginx that pass requests on. */
+function locationsIn(text: string): readonly string[] {
+  return (text.match(/\blocation [^{}]*\{[^{}]*\}/g) ?? [])
+    .filter((location) => location.includes("proxy_pass"));
 }
 
 function startProxy(

@@ -53,21 +53,23 @@ docTest("docs/uploading.md: the script of GitLab CI pushes", async () => {
   await pushes(() => script.join("\n"));
 });
 
-docTest("docs/uploading.md: through nginx as shown a large NAR is pushed", async () => {
+docTest("docs/reverse-proxy.md: through nginx as shown a large NAR is pushed", async () => {
   const port = freePort();
   await pushes(
     () =>
       `nix copy --netrc-file ~/.config/nix/netrc \\
       --to 'http://127.0.0.1:${port}/upload?compression=zstd' ./result`,
     async ({ root, url }) => {
-      const location = blockWith("proxy_pass").text.replace("http://127.0.0.1:8501", url);
+      const page = Deno.readTextFileSync(`${CODE_ROOT}docs/reverse-proxy.md`);
+      const [location = ""] = /^ {2}location \/ \{$.*?^ {2}\}$/ms.exec(page) ?? [];
+      const placed = location.replace("http://127.0.0.1:8501", url);
       Deno.writeTextFileSync(
         `${root}/nginx.conf`,
         `
     daemon off; pid ${root}/pid; error_log ${root}/log;
     events {}
     http { access_log off; client_body_temp_path ${root}/tmp; proxy_temp_path ${root}/tmp;
-      server { listen 127.0.0.1:${port}; ${location} } }`,
+      server { listen 127.0.0.1:${port}; ${placed} } }`,
       );
       const args = ["-p", root, "-c", `${root}/nginx.conf`];
       const nginx = new Deno.Command("nginx", { args, stderr: "null" }).spawn();
