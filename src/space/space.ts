@@ -51,6 +51,7 @@ export class Space implements AsyncDisposable {
   readonly #failedRuns = new FailedRuns();
   #waitingBytes = 0;
   #running = false;
+  #ledgerFailure: string | undefined;
 
   constructor(deps: SpaceDeps) {
     this.#deps = deps;
@@ -98,6 +99,11 @@ export class Space implements AsyncDisposable {
     await this.refresh();
   }
 
+  /** Why the database gave no answer to the last reservation; `undefined`: it did. */
+  get ledgerFailure(): string | undefined {
+    return this.#ledgerFailure;
+  }
+
   /** False where `bytes` would not fit even after every possible eviction. Evicts nothing. */
   mayFit(bytes: number): boolean {
     const { limitBytes, reservedBytes, pinnedBytes, freeBytes } = this.budget;
@@ -116,16 +122,10 @@ export class Space implements AsyncDisposable {
    * build should not wait longer. Never throws.
    */
   async reserve(bytes: number): Promise<Reservation | undefined> {
-    const { nowMs, log } = this.#deps;
-    const untilMs = nowMs() + RESERVE_WAIT_MAX_MS;
-    try {
-      return await this.#accounts.take(bytes) ??
-        await this.#oneWaiting(() => this.#wait(bytes, untilMs));
-    } catch (error) {
-      // A locked database, for example, could not record a kept file either.
-      log.debug("no space reserved", { error: messageOf(error) });
-      return undefined;
-    }
+    const untilMs = this.#deps.nowMs() + RESERVE_WAIT_MAX_MS;
+    return await this.#ask("no space reserved", async () =>
+      await this.#accounts.take(bytes) ??
+        await this.#oneWaiting(() => this.#wait(bytes, untilMs)));
   }
 
   /**
@@ -133,7 +133,7 @@ export class Space implements AsyncDisposable {
    * `undefined` when they do not fit. Never throws.
    */
   async reserveSpare(bytes: number): Promise<Reservation | undefined> {
-    try {
+    return await this.#ask("no spare space reserved", async () => {
       const taken = await this.#accounts.take(bytes);
       if (taken !== undefined || !await this.hasSpare(bytes)) return taken;
       await this.#runs.run({
@@ -143,10 +143,7 @@ export class Space implements AsyncDisposable {
         isWanted: () => true,
       });
       return await this.#accounts.take(bytes);
-    } catch (error) {
-      this.#deps.log.debug("no spare space reserved", { error: messageOf(error) });
-      return undefined;
-    }
+    });
   }
 
   /** True if `reserveSpare` could promise `bytes`, as far as is known. Never throws. */
@@ -227,6 +224,22 @@ export class Space implements AsyncDisposable {
     const { limitBytes, pinnedBytes } = this.budget;
     if (limitBytes === Infinity) return Infinity;
     return Math.floor(limitBytes - HEADROOM * Math.max(0, limitBytes - pinnedBytes));
+  }
+
+  /** A locked database, for example, could not record a kept file either: `undefined`. */
+  async #ask(
+    message: string,
+    reserve: () => Promise<Reservation | undefined>,
+  ): Promise<Reservation | undefined> {
+    try {
+      const reservation = await reserve();
+      this.#ledgerFailure = undefined;
+      return reservation;
+    } catch (error) {
+      this.#ledgerFailure = messageOf(error);
+      this.#deps.log.debug(message, { error: this.#ledgerFailure });
+      return undefined;
+    }
   }
 
   /** Call it one at a time: a run makes room for one reservation. */

@@ -140,6 +140,13 @@ export const OUTAGES = {
     kind: DISK,
     needs: [DATABASE, STORAGE],
   }),
+  recording: outage({
+    level: "error",
+    begins: { "nars cannot be recorded: they pass through": FREE_DATABASE },
+    over: "nars are recorded again",
+    kind: DATABASE,
+    needs: [DATABASE],
+  }),
   room: outage({
     level: "warn",
     begins: {
@@ -147,7 +154,7 @@ export const OUTAGES = {
     },
     over: "there is room for nars again",
     kind: ROOM,
-    needs: [DATABASE],
+    needs: [DATABASE, STORAGE],
   }),
   diskRoom: outage({
     level: "warn",
@@ -379,7 +386,8 @@ export function needsOf(message: string, facts: Facts = {}): readonly string[] {
   return isOfFullDisk(facts) ? [...needs, DISK] : needs;
 }
 
-function isOfFullDisk({ error, detail }: Facts): boolean {
+/** True where the words of an error are those of a full disk. */
+export function isOfFullDisk({ error, detail }: Facts): boolean {
   return [error, detail].some((fact) => DISK_FULL_REGEXP.test(String(fact)));
 }
 

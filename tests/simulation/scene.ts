@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { DatabaseSync } from "node:sqlite";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { Metrics } from "../../src/telemetry/metrics.ts";
 import { clock, playRuntime } from "../../src/runtime/current.ts";
 import { RawConnection } from "../support/raw_http.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -168,6 +169,11 @@ export class Scene {
       changed() {},
       note: (_who, line) => void this.log.push(JSON.parse(line)),
     });
+  }
+
+  /** What the member counts. */
+  get metrics(): Metrics {
+    return this.#member.metrics;
   }
 
   /** Changes how the upstream at a place behaves from now on. */

@@ -290,7 +290,8 @@ export class Downloads implements InFlight {
       return makeGrowingFile(this.#deps.files.spoolFolder, nar.name);
     } catch (error) {
       const detail = `Cannot begin download: ${messageOf(error)}`;
-      this.#run.outages.failed(announcedFileSize(nar) ?? 0, { nar: nar.name, detail, request_id });
+      const facts = { nar: nar.name, detail, request_id };
+      this.#run.outages.failed(announcedFileSize(nar) ?? 0, "disk", facts);
       throw new NotKept("unavailable", detail, { nar: nar.name }, error);
     }
   }

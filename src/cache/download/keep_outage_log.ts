@@ -3,26 +3,48 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { OUTAGES } from "../../telemetry/outages.ts";
+import type { NotKeptBy } from "../nar/publish_nar.ts";
 
 /**
  * The log of NAR files that this machine cannot keep. It says each reason once, until a file as
  * large as those that failed is kept. It counts every file.
  */
 export class KeepOutageLog {
+  readonly #log: Logger;
   readonly #disk;
+  readonly #database;
   readonly #room;
+  readonly #storage: Series;
+  /** The store of NAR files has taken nothing since it failed. */
+  #isStorageAway = false;
 
   constructor(log: Logger, metrics: Pick<Metrics, "series">) {
-    const series = (reason: "disk_error" | "no_room") =>
+    const series = (reason: `${NotKeptBy}_error` | "no_room") =>
       metrics.series("nar_not_kept_total", { reason });
+    this.#log = log;
     this.#disk = new NotKeptLog(new OutageLog(log, OUTAGES.keeping), series("disk_error"));
+    this.#database = new NotKeptLog(
+      new OutageLog(log, OUTAGES.recording),
+      series("database_error"),
+    );
     this.#room = new NotKeptLog(new OutageLog(log, OUTAGES.room), series("no_room"));
+    this.#storage = series("storage_error");
   }
 
-  /** The disk failed. `fileSize`: of the file, or the bytes received so far. */
-  failed(fileSize: number, facts: Facts): void {
-    this.#disk.failed(fileSize);
-    this.#disk.log.failed("nars cannot be kept: they pass through", facts);
+  /** `by` failed. `fileSize`: of the file, or the bytes received so far. */
+  failed(fileSize: number, by: NotKeptBy, facts: Facts): void {
+    if (by === "disk") {
+      this.#disk.failed(fileSize);
+      this.#disk.log.failed("nars cannot be kept: they pass through", facts);
+    } else if (by === "database") {
+      this.#database.failed(fileSize);
+      this.#database.log.failed("nars cannot be recorded: they pass through", facts);
+    } else {
+      // The store has said once for all NARs that it is away.
+      this.#storage.count();
+      this.#isStorageAway = true;
+      this.#log.debug("nar store did not take nar", facts);
+    }
   }
 
   /**
@@ -30,6 +52,8 @@ export class KeepOutageLog {
    * all that failed before is logged again.
    */
   noRoom(fileSize: number, facts: Facts): void {
+    // What it cannot remove takes the room.
+    if (this.#isStorageAway) return this.failed(fileSize, "storage", facts);
     this.#room.failed(fileSize);
     this.#room.log.failed("nar not kept", facts, String(this.#room.smallestBytes));
   }
@@ -39,14 +63,20 @@ export class KeepOutageLog {
    * `fits` says whether the limit leaves room for them. Never rejects.
    */
   async probe({ store, fits }: KeepTrials): Promise<void> {
+    if (this.#isStorageAway) {
+      await store(0).then(() => this.#isStorageAway = false, () => undefined);
+    }
     await this.#disk.probe(store);
+    await this.#database.probe(store);
     await this.#room.probe(async (bytes) => {
       if (!await fits(bytes)) throw new Failure("unavailable", "Cannot keep NAR: no room for it");
     });
   }
 
   kept(fileSize: number): void {
+    this.#isStorageAway = false;
     this.#disk.kept(fileSize);
+    this.#database.kept(fileSize);
     this.#room.kept(fileSize);
   }
 }

@@ -29,6 +29,9 @@ export function prefetchDeps(
     },
     space: {
       budget: space.budget,
+      get ledgerFailure() {
+        return space.ledgerFailure;
+      },
       mayFit: (bytes) => space.mayFit(bytes),
       reserve: (bytes) => isWanted() ? space.reserve(bytes) : space.reserveSpare(bytes),
       grow: (reservation, bytes) =>
@@ -81,8 +84,8 @@ function quietOutages(
   isWanted: () => boolean,
 ): RunDownloadDeps["outages"] {
   return {
-    failed: (fileSize, facts) => {
-      if (isWanted()) outages.failed(fileSize, facts);
+    failed: (...failure) => {
+      if (isWanted()) outages.failed(...failure);
     },
     noRoom: (fileSize, facts) => {
       if (isWanted()) outages.noRoom(fileSize, facts);

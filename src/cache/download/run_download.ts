@@ -8,10 +8,12 @@ import {
 import { limitOrigin, moreRoomHint } from "../../space/size_limit.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { isOfFullDisk } from "../../telemetry/outages.ts";
 import type { NarFinder, NarRecord, NarRow } from "../../metadata/metadata_store.ts";
 import { type Download, ELSEWHERE } from "./download.ts";
 import { NarAttempts, type NarAttemptsDeps, type NarFailure } from "../sources/nar_attempts.ts";
 import { announcedFileSize, fileSizeLimit } from "../nar/nar_naming.ts";
+import { notKeptBy } from "../nar/publish_nar.ts";
 import type { KeepOutageLog } from "./keep_outage_log.ts";
 import { Transfer, type TransferDeps } from "./transfer.ts";
 import type { WorkLeases } from "../../locks/work_leases.ts";
@@ -21,7 +23,7 @@ export interface RunDownloadDeps {
   readonly transfer: TransferDeps;
   readonly space: Pick<
     Space,
-    "mayFit" | "diskFull" | "budget" | keyof GrowingSpace | keyof SpareSpace
+    "mayFit" | "ledgerFailure" | "diskFull" | "budget" | keyof GrowingSpace | keyof SpareSpace
   >;
   /** Logs failures of this machine. */
   readonly outages: Pick<KeepOutageLog, "failed" | "noRoom" | "kept">;
@@ -129,8 +131,9 @@ async function bring(
     if (reason === "cancelled") log.error("download failed", { ...facts, detail });
     const isOurs = reason === "disk" || reason === "broken";
     if (isOurs && !isLeftForNext(deps, download)) {
-      outages.failed(announcedFileSize(nar) ?? transfer.received, { ...facts, detail });
-      deps.attempts.logging.record?.narNotStored(nar.name, { reason: "disk" });
+      const by = notKeptBy(result.error);
+      outages.failed(announcedFileSize(nar) ?? transfer.received, by, { ...facts, detail });
+      deps.attempts.logging.record?.narNotStored(nar.name, { reason: by });
     }
     return result;
   } catch (error) {
@@ -165,6 +168,12 @@ function logNoRoom(
 ): void {
   const { limit, limitBytes, usedBytes, reservedBytes, pinnedBytes } = space.budget;
   const bytes = nar.fileSize ?? nar.narSize;
+  if (space.ledgerFailure !== undefined) {
+    const facts = { nar: nar.name, detail: space.ledgerFailure, request_id: requestId };
+    const by = isOfFullDisk(facts) ? "disk" : "database";
+    attempts.logging.record?.narNotStored(nar.name, { reason: by });
+    return outages.failed(bytes, by, facts);
+  }
   const room = { bytes, limitBytes, limitSource: limit.source, pinnedBytes };
   attempts.logging.record?.narNotStored(nar.name, { reason: "no_room", ...room });
   outages.noRoom(bytes, {

@@ -64,7 +64,7 @@ export interface ExplainedSignature {
 }
 
 export interface ExplainedUnstored {
-  readonly reason: "not_sent" | "no_room" | "disk";
+  readonly reason: "not_sent" | "no_room" | "disk" | "storage" | "database";
   readonly at: string;
   /** Bytes of a NAR without room. The limit and the pinned bytes follow. */
   readonly bytes: number | null;

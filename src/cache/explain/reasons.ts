@@ -1,3 +1,4 @@
+import type { NotKeptBy } from "../nar/publish_nar.ts";
 import { counted, formatBytes, formatMs } from "../../base/format_units.ts";
 import type { SignatureCheck } from "../../nix/trusted_keys.ts";
 import { limitOrigin, moreRoomHint } from "../../space/size_limit.ts";
@@ -77,6 +78,12 @@ function unstoredReasons({ unstored: last }: ExplainedFacts): readonly string[] 
   ];
 }
 
+const FAILED_PARTS: Readonly<Record<NotKeptBy, string>> = {
+  disk: "the disk failed, or is full",
+  storage: "the store of NAR files failed",
+  database: "the database failed",
+};
+
 function unstoredReason(
   { reason, at, ...sizes }: ExplainedUnstored,
 ): readonly string[] {
@@ -87,12 +94,8 @@ function unstoredReason(
   if (reason === "not_sent") {
     return [`The last NAR request failed at ${timeOfDay(at)}: no upstream sent the whole file.`];
   }
-  if (reason === "disk") {
-    return [
-      `larder could not store its NAR file at ${
-        timeOfDay(at)
-      }: the storage or the database failed.`,
-    ];
+  if (reason !== "no_room") {
+    return [`larder could not store its NAR file at ${timeOfDay(at)}: ${FAILED_PARTS[reason]}.`];
   }
   return [
     `larder could not store its NAR file at ${timeOfDay(at)}: there was no room for ${bytes}.`,

@@ -1,3 +1,4 @@
+import type { NotKeptBy } from "./publish_nar.ts";
 import { lruOf } from "../../base/lru.ts";
 import { ownText } from "../../base/own_text.ts";
 import type { NamedPath } from "../../metadata/name_finder.ts";
@@ -37,8 +38,8 @@ export interface RecordedPath {
 export type UnstoredNar =
   /** No upstream sent it. */
   | { readonly reason: "not_sent" }
-  /** The storage or the database failed. */
-  | { readonly reason: "disk" }
+  /** It failed to take the file. */
+  | { readonly reason: NotKeptBy }
   /** It did not fit. The size is that of the NAR where its file's is unknown. */
   | {
     readonly reason: "no_room";

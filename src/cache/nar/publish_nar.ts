@@ -1,3 +1,4 @@
+import { Failure, messageOf } from "../../base/failure.ts";
 import type {
   Change,
   ChangeWriter,
@@ -7,6 +8,7 @@ import type {
 import type { NarName } from "../../nix/nar_name.ts";
 import { newStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
+import { isOfFullDisk } from "../../telemetry/outages.ts";
 
 export interface PublishNarDeps {
   readonly metadata: ChangeWriter;
@@ -30,6 +32,32 @@ export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize" | "f
   readonly replaces?: ReplaceCondition;
 }
 
+/** What kept a file from being stored: this machine's disk, or another part of the storage. */
+export type NotKeptBy = "disk" | "storage" | "database";
+
+/** The parts whose errors these are: each back end has types of its own. */
+const FAILED = new WeakMap<WeakKey, "storage" | "database">();
+
+/** What failed, by an error of `publishNar` or of an earlier step. */
+export function notKeptBy(error: unknown): NotKeptBy {
+  const part = error instanceof Error ? FAILED.get(error) : undefined;
+  if (part === "database" && isOfFullDisk({ error: messageOf(error) })) return "disk";
+  // A folder on this machine fails with the system's errors.
+  if (part === "storage" && !(error instanceof Failure && error.kind === "unavailable")) {
+    return "disk";
+  }
+  return part ?? "disk";
+}
+
+async function by<Value>(part: "storage" | "database", call: Promise<Value>): Promise<Value> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof Error) FAILED.set(error, part);
+    throw error;
+  }
+}
+
 /**
  * Writes intent, object and row in this order: recovery settles the remains of a crash. It writes
  * `first` with the intent.
@@ -41,16 +69,17 @@ export async function publishNar(
 ): Promise<void> {
   const { nars, metadata, nowMs, owner } = deps;
   const at = newStoredName(name);
-  await metadata.apply([...first, { kind: "nar-publishing", at, owner }]);
+  await by("database", metadata.apply([...first, { kind: "nar-publishing", at, owner }]));
   try {
-    const seal = await nars.put(at, path);
+    const seal = await by("storage", nars.put(at, path));
     const atMs = nowMs();
     const sealed = seal === undefined ? {} : { seal };
     const formed = form === undefined ? {} : { form };
     const file = { at, ...sealed, fileHash, fileSize, keptAtMs: atMs, ...formed };
     const reserved = reservedBytes === undefined ? {} : { reservedBytes };
     const condition = replaces === undefined ? {} : { replaces };
-    await metadata.apply([{ kind: "nar-kept", file, owner, atMs, ...reserved, ...condition }]);
+    const kept: Change = { kind: "nar-kept", file, owner, atMs, ...reserved, ...condition };
+    await by("database", metadata.apply([kept]));
   } catch (error) {
     await takeBack(deps, at, fileSize);
     throw error;

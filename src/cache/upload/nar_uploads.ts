@@ -16,6 +16,7 @@ import { ownNames } from "./nar_names.ts";
 import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
 import { SpoolFile } from "./spool_file.ts";
 import { FileMeasure, type MeasuredNar } from "./file_measure.ts";
+import { notKeptBy } from "../nar/publish_nar.ts";
 import type { Requester } from "../nar/requester.ts";
 import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { stageNar, type StageNarDeps } from "./stage_nar.ts";
@@ -131,7 +132,9 @@ export class NarUploads {
       if (error instanceof UploadRefused) throw error;
       const facts = { nar: narName, error: messageOf(error), request_id: requestId };
       // A disk that takes no files is one problem, be they downloads or uploads.
-      if (!isUnavailable(error)) this.#deps.outages.failed(body.length ?? 0, facts);
+      if (!isUnavailable(error)) {
+        this.#deps.outages.failed(body.length ?? 0, notKeptBy(error), facts);
+      }
       log.error("upload failed", facts);
       throw refusalOf(error, body, space);
     }

@@ -56,7 +56,7 @@ export const COUNTERS = {
   upload_bytes_total: { help: "Bytes of NAR files received from clients", labels: {} },
   nar_not_kept_total: {
     help: "NAR files that were passed through, by reason",
-    labels: { reason: ["no_room", "disk_error"] },
+    labels: { reason: ["no_room", "disk_error", "storage_error", "database_error"] },
   },
   recompressed_bytes_total: {
     help: "Bytes of NAR files that larder wrote again in zstd, before and after",
