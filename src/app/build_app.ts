@@ -10,6 +10,7 @@ import { Planner } from "../cache/plan/planner.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { PinLooks } from "../cache/pinned/pin_looks.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
+import { NarPaces } from "../cache/sources/nar_paces.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
 import { Touches } from "../cache/touches.ts";
@@ -314,7 +315,14 @@ function buildCache(
   const touches = resources.use(new Touches({ metadata, nowMs, log }));
   const reads = new ActiveReads();
   const space = buildSpace(parts, { reads, touches });
-  const logging = { pool, demotions, log, metrics, record: paths };
+  const paces = resources.use(
+    new NarPaces({
+      noted: ({ nar, ...pace }) => paths.paced(nar, pace),
+      slow: (pace) => upstreams.sends({ ...pace, path: names.known(pace.nar) ?? pace.nar }),
+      over: upstreams.sendsNoMore,
+    }),
+  );
+  const logging = { pool, demotions, log, metrics, record: paths, paces };
   const attempts = { candidates, logging, ...timeouts };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
   const downloads = new Downloads({

@@ -50,7 +50,12 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
     return observedFetcher(inner, { metrics, tracer, isUpstream });
   };
   const passThrough = {
-    attempts: { ...attempts, candidates: { ...candidates, members: sources } },
+    attempts: {
+      ...attempts,
+      candidates: { ...candidates, members: sources },
+      // Each client takes the bytes at its own pace.
+      logging: { ...attempts.logging, paces: undefined },
+    },
     sinks: sinks(sources),
     ...{ transfers, verifier, tracer, isUpstream },
   };

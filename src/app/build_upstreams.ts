@@ -1,4 +1,5 @@
 import type { PathRecord } from "../cache/nar/path_record.ts";
+import type { NarName } from "../nix/nar_name.ts";
 import { nameOfBaseName, type StorePathHash } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import type { HttpClient } from "../runtime/net.ts";
@@ -60,6 +61,21 @@ export function buildUpstreams(
     const isSlow = lastAnswers.answered(upstream, path, tookMs);
     upstreamLog.answered({ upstream, path, ms: tookMs ?? 0, hint }, isSlow);
     return isSlow;
+  };
+  const sends = (
+    { upstream, path, nar, ms, bytesPerSecond }: {
+      readonly upstream: string;
+      readonly path: string;
+      readonly nar: NarName;
+      readonly ms: number;
+      readonly bytesPerSecond: number;
+    },
+  ) => {
+    lastAnswers.sends(upstream, { path, ms: Math.round(ms), bytesPerSecond });
+    const hint = () =>
+      "check this machine's line; else name a nearer mirror in place of " +
+      `--cache-upstream-url ${upstream}`;
+    upstreamLog.sends({ upstream, path, nar, ms, bytesPerSecond, hint });
   };
   const shown = (path: StorePathHash) => paths.of(path).name ?? path;
   // Before the pool: its requests end before the Worker does.
@@ -148,7 +164,8 @@ export function buildUpstreams(
     }),
   );
   const observe = upstreamLog.reading;
-  return { pool, narClients, lastAnswers, rates, client, observe, waited };
+  const { sendsNoMore } = upstreamLog;
+  return { pool, narClients, lastAnswers, rates, client, observe, waited, sends, sendsNoMore };
 }
 
 /** Fetchers that share one Worker. */

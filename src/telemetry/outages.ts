@@ -87,6 +87,16 @@ export const OUTAGES = {
     kind: UPSTREAM_SLOW,
     isPerUpstream: true,
   }),
+  upstreamSendsSlowly: outage({
+    level: "warn",
+    begins: {
+      "upstream sends nars slowly: clients wait for them":
+        "check this machine's line; else name a nearer mirror in --cache-upstream-url",
+    },
+    over: "no client waits for the upstream's nars any more",
+    kind: UPSTREAM_SLOW,
+    isPerUpstream: true,
+  }),
   upstreamQueue: outage({
     level: "warn",
     begins: {

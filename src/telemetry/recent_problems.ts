@@ -26,6 +26,7 @@ const SHOWN_FACTS = [
   "missing",
   "paths",
   "file_size",
+  "bytes_per_second",
   "limit_bytes",
   "used_bytes",
   "reserved_bytes",

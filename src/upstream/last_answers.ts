@@ -36,7 +36,7 @@ export interface UpstreamAnswers {
   readonly waits: UpstreamWaits;
   /** Answers that took over a second, while a client waited. */
   readonly slowAnswers: SlowAnswers;
-  /** The path that last waited for it, in one of both ways. */
+  /** The path that last waited for it: for its answer, its priority, or the bytes of its NAR. */
   readonly lastWait: PathWait | undefined;
 }
 
@@ -45,6 +45,8 @@ export interface PathWait {
   /** Its name, or the hash of a path without one. */
   readonly path: string;
   readonly ms: number;
+  /** The rate of its NAR file, where the bytes of that were awaited. */
+  readonly bytesPerSecond?: number;
   readonly atMs: number;
 }
 
@@ -158,6 +160,11 @@ export class LastAnswers {
     };
     if (isWait) noted.lastWait = { path, ms, atMs: this.#nowMs() };
     return isTooOften(noted.newestWaits, isLate);
+  }
+
+  /** Notes a path that waits for the bytes of its NAR. */
+  sends(upstream: string, wait: Omit<PathWait, "atMs">): void {
+    this.#of(upstream).lastWait = { ...wait, atMs: this.#nowMs() };
   }
 
   /** Forgets the newest waits: the upstream is quick again. */

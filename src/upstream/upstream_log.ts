@@ -40,6 +40,10 @@ export interface UpstreamLog {
   waited(wait: ClientWait, isSlow: boolean): void;
   /** The same where no other had an answer sooner. */
   answered(wait: ClientWait, isSlow: boolean): void;
+  /** A client waits for the bytes of a NAR. Logs once that it is slow. */
+  sends(wait: ClientWait & { readonly nar: string; readonly bytesPerSecond: number }): void;
+  /** No client does any more. */
+  sendsNoMore(upstream: string): void;
   /** Logs that an upstream went down, for the kind of requests, or is up again. */
   changed(upstream: string, isDown: boolean, kind: RequestKind): void;
 }
@@ -56,6 +60,7 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
     down: new OutageLog(log, OUTAGES.upstreamDown),
     slow: new OutageLog(log, OUTAGES.upstreamSlow),
     slowAnswers: new OutageLog(log, OUTAGES.upstreamAnswersSlowly),
+    slowNars: new OutageLog(log, OUTAGES.upstreamSendsSlowly),
     isPresent: false,
   });
   const outagesOf = (upstream: string) => {
@@ -118,6 +123,20 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       if (!isSlow) return slowAnswers.worked({ upstream });
       const facts = { upstream, name: path, waited_ms: ms, hint: hint() };
       slowAnswers.failed("upstream answers slowly: clients wait for it", facts);
+    },
+
+    sends({ upstream, path, nar, ms, bytesPerSecond, hint }) {
+      const named = path === nar ? { nar } : { nar, name: path };
+      const pace = { waited_ms: Math.round(ms), bytes_per_second: bytesPerSecond };
+      const facts = { upstream, ...named, ...pace, hint: hint() };
+      outagesOf(upstream).slowNars.failed(
+        "upstream sends nars slowly: clients wait for them",
+        facts,
+      );
+    },
+
+    sendsNoMore(upstream) {
+      outagesOf(upstream).slowNars.worked({ upstream });
     },
 
     changed(upstream, isDown, kind) {

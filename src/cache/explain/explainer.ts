@@ -10,7 +10,7 @@ import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
-import type { PathRecord, RecordedNar, UpstreamAnswer } from "../nar/path_record.ts";
+import type { PathRecord, RecordedNar, RecordedPace, UpstreamAnswer } from "../nar/path_record.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
 import type {
   ExplainedAnswer,
@@ -18,6 +18,8 @@ import type {
   Explanation,
   PinReaching,
 } from "./explanation.ts";
+import { SLOW_ANSWER_MS } from "../../upstream/upstream.ts";
+import { SLOW_BYTES_PER_SECOND } from "../sources/nar_paces.ts";
 import { reasonsOf } from "./reasons.ts";
 
 /** The entries that eviction takes next, read once for each explanation. */
@@ -107,6 +109,7 @@ export class Explainer {
         recompressed: nar.kept?.form ?? null,
         seen_at: iso(nar.seenAtMs),
         from: sendersOf(transfers?.senders, upstreams),
+        pace: transfers?.pace === undefined ? null : explainedPace(transfers.pace),
       },
       unstored: nar?.kept === undefined && transfers !== undefined ? unstored(transfers) : null,
       answers: recorded.answers.map(explainedAnswer),
@@ -207,6 +210,14 @@ function explainedAnswer(answer: UpstreamAnswer): ExplainedAnswer {
   const { upstream, result, status = null, waitedMs = null, tookMs = null, atMs } = answer;
   return {
     ...{ upstream, result, status, waited_ms: waitedMs, took_ms: tookMs },
+    at: instant(atMs),
+  };
+}
+
+function explainedPace({ upstream, bytesPerSecond, ms, atMs }: RecordedPace) {
+  const is_slow = bytesPerSecond < SLOW_BYTES_PER_SECOND && ms >= SLOW_ANSWER_MS;
+  return {
+    ...{ upstream, bytes_per_second: bytesPerSecond, ms: Math.round(ms), is_slow },
     at: instant(atMs),
   };
 }

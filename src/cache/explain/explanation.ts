@@ -37,6 +37,15 @@ export interface Explanation {
     readonly seen_at: string | null;
     /** The upstreams that sent the stored file; `null` if that is unknown. */
     readonly from: readonly string[] | null;
+    /** How fast its last transfer of some size came, or comes; `null` if that is unknown. */
+    readonly pace: {
+      readonly upstream: string;
+      readonly bytes_per_second: number;
+      readonly ms: number;
+      /** True where it made a client wait. */
+      readonly is_slow: boolean;
+      readonly at: string;
+    } | null;
   } | null;
   /** Why the last NAR transfer since the start of larder stored nothing; `null` if none failed. */
   readonly unstored: ExplainedUnstored | null;

@@ -51,6 +51,7 @@ export function reasonsOf(facts: ExplainedFacts): readonly string[] {
     ...unstoredReasons(facts),
     ...evictedReasons(facts),
     ...storedReasons(facts),
+    ...paceReasons(facts),
     ...answerReasons(facts),
     ...signatureReasons(facts),
     ...evictionReasons(facts),
@@ -131,6 +132,18 @@ function storedReasons({ nar, narinfo, used_at }: ExplainedFacts): readonly stri
     ? "No client has used it."
     : `A client used it last at ${timeOfDay(used_at)}.`;
   return [stored, used];
+}
+
+function paceReasons({ nar }: ExplainedFacts): readonly string[] {
+  if (nar === null || nar.pace === null) return [];
+  const { upstream, bytes_per_second, ms, is_slow, at } = nar.pace;
+  const came = `Its NAR file came at ${formatBytes(bytes_per_second)}/s from ${upstream}, ` +
+    `for ${formatMs(ms)} until ${timeOfDay(at)}.`;
+  if (!is_slow) return [came];
+  return [
+    `${came} That is slow: if it lasts, and this machine's line is not to blame, name a nearer ` +
+    `mirror in place of --cache-upstream-url ${upstream}.`,
+  ];
 }
 
 function sendersIn(

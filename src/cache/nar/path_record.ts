@@ -57,10 +57,25 @@ export interface RecordedNar {
   readonly failures: readonly UpstreamAnswer[];
   /** The end of the last transfer that stored nothing; `undefined` if there is none. */
   readonly unstored: UnstoredNar & { readonly atMs: number } | undefined;
+  /** How fast the last one came, or comes; `undefined` for a small file. */
+  readonly pace: RecordedPace | undefined;
+}
+
+/** How fast the bytes of a NAR file came. */
+export interface RecordedPace {
+  readonly upstream: string;
+  readonly bytesPerSecond: number;
+  readonly ms: number;
+  readonly atMs: number;
 }
 
 const NOTHING: RecordedPath = { name: undefined, narName: undefined, answers: [] };
-const NO_TRANSFER: RecordedNar = { senders: undefined, failures: [], unstored: undefined };
+const NO_TRANSFER: RecordedNar = {
+  senders: undefined,
+  failures: [],
+  unstored: undefined,
+  pace: undefined,
+};
 
 /** Upstreams' answers about the newest paths, and the downloads of their NARs. In memory only. */
 export class PathRecord {
@@ -123,7 +138,13 @@ export class PathRecord {
 
   /** `upstreams`: those whose bytes the stored file has. */
   sent(narName: NarName, upstreams: readonly string[]): void {
-    this.#nars.set(narName, { ...NO_TRANSFER, senders: upstreams });
+    const { pace } = this.ofNar(narName);
+    this.#nars.set(narName, { ...NO_TRANSFER, senders: upstreams, pace });
+  }
+
+  /** A NAR file came so fast, or comes. */
+  paced(narName: NarName, pace: Omit<RecordedPace, "atMs">): void {
+    this.#nars.set(narName, { ...this.ofNar(narName), pace: { ...pace, atMs: this.#nowMs() } });
   }
 
   /** An upstream did not send the whole file. */

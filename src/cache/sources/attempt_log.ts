@@ -11,6 +11,7 @@ import { BUSY_STATUSES } from "../../upstream/upstream_load.ts";
 import type { PathRecord } from "../nar/path_record.ts";
 import type { Demotions } from "./demotions.ts";
 import { OWN_COPY_URL } from "./nar_candidates.ts";
+import type { NarPaces, PacedNar } from "./nar_paces.ts";
 import type { Mismatch } from "../verify/check_nar.ts";
 import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 
@@ -21,6 +22,8 @@ export interface AttemptLogDeps {
   readonly metrics: Metrics;
   /** Remembers how each file came, or why it did not. Default: no record is kept. */
   readonly record?: Pick<PathRecord, "sent" | "narFailed" | "narNotStored">;
+  /** Judges how fast files come. `undefined` where a client's own pace holds them back. */
+  readonly paces?: Pick<NarPaces, "begin"> | undefined;
 }
 
 export type SourceFacts = Facts & { readonly upstream: string };
@@ -93,6 +96,12 @@ export class AttemptLog {
     pool.noteNar(upstream, { kind: "found" });
     pool.noteNarTime(upstream, clock.nowMs() - requestedAtMs);
     if (received > 0) log.info("nar download resumed", { ...this.facts(upstream), received });
+  }
+
+  /** How fast it comes is judged until the result is disposed of. */
+  pace(upstream: string, target: PacedNar["target"]): Disposable | undefined {
+    const { pool, paces } = this.#deps;
+    return pool.has(upstream) ? paces?.begin({ nar: this.#nar, upstream, target }) : undefined;
   }
 
   /** A slow upstream is one that another source outran. The last one had less time. */

@@ -200,11 +200,14 @@ export class NarAttempts {
       this.log.late(source.upstream);
       this.#target.abandon();
     });
+    let pace: Disposable | undefined;
     const outcome = await this.#target.from(source, () => {
       isTaken = true;
       this.log.begun(source.upstream, before);
+      pace = this.log.pace(source.upstream, this.#target);
       answered();
     });
+    pace?.[Symbol.dispose]();
     // Another source has brought the whole file meanwhile, or ended the attempts.
     if (this.#isOver || this.#isJudging || round !== this.#round) return;
     // Otherwise the new bytes are those of the source that was taken.

@@ -86,9 +86,10 @@ function slownessOf(one: ServerJson): Pick<UpstreamStats, "slow_answers" | "last
       count: one.at("slow_answers", "count").number ?? 0,
       longest_ms: one.at("slow_answers", "longest_ms").number ?? 0,
     },
-    last_wait: path === undefined
-      ? null
-      : { path, ms: last.at("ms").number ?? 0, at: last.at("at").text ?? "" },
+    last_wait: path === undefined ? null : {
+      ...{ path, ms: last.at("ms").number ?? 0, at: last.at("at").text ?? "" },
+      bytes_per_second: last.at("bytes_per_second").number ?? null,
+    },
   };
 }
 

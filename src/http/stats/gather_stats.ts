@@ -203,9 +203,10 @@ export function upstreamStats(
         ...{ total_ms: waits.totalMs, longest_ms: waits.longestMs },
       },
       slow_answers: { count: slowAnswers.count, longest_ms: slowAnswers.longestMs },
-      last_wait: lastWait === undefined
-        ? null
-        : { path: lastWait.path, ms: lastWait.ms, at: iso(lastWait.atMs) },
+      last_wait: lastWait === undefined ? null : {
+        ...{ path: lastWait.path, ms: lastWait.ms, at: iso(lastWait.atMs) },
+        bytes_per_second: lastWait.bytesPerSecond ?? null,
+      },
       nar_bytes_per_second: rates.of(url) ?? null,
       latencies_ms: latenciesMs.map((ms) => Math.round(ms * 10) / 10),
     };

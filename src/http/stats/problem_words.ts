@@ -1,4 +1,4 @@
-import { formatBytes } from "../../base/format_units.ts";
+import { formatBytes, formatMs } from "../../base/format_units.ts";
 import type { ProblemStats } from "./stats.ts";
 
 /** A problem as the log has it. */
@@ -93,8 +93,10 @@ export function factsInWords({ facts }: ProblemMessage): readonly string[] {
 }
 
 function inWords(name: string, value: string | number | boolean): string {
-  const words = name.replace(/_bytes$/, "").replaceAll("_", " ");
+  const words = name.replace(/_(bytes|ms)$/, "").replaceAll("_", " ");
   if (typeof value !== "number") return `${words} ${value}`;
+  if (name === "bytes_per_second") return `${formatBytes(value)}/s`;
+  if (name.endsWith("_ms")) return `${words} ${formatMs(value)}`;
   const isSize = /_bytes$|_size$/.test(name);
   return `${words} ${isSize ? formatBytes(value) : value.toLocaleString("en-US")}`;
 }

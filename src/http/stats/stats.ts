@@ -184,8 +184,14 @@ export interface UpstreamStats {
   readonly waits: WaitStats;
   /** Answers that took over a second, while a client waited. */
   readonly slow_answers: { readonly count: number; readonly longest_ms: number };
-  /** The path that last waited for it, in one of both ways; `null`: none has. */
-  readonly last_wait: { readonly path: string; readonly ms: number; readonly at: string } | null;
+  /** The path that last waited for it, or waits; `null`: none has. */
+  readonly last_wait: {
+    readonly path: string;
+    readonly ms: number;
+    readonly at: string;
+    /** The rate of its NAR file, where it waited for those bytes. */
+    readonly bytes_per_second: number | null;
+  } | null;
   /** The mean of its newest NAR transfers; `null` before the first of some size. */
   readonly nar_bytes_per_second: number | null;
 }

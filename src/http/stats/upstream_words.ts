@@ -55,9 +55,11 @@ export function slownessWords(
   const slow = count === 0
     ? []
     : [`${counted(count, "answer")} took over a second, ${formatMs(longest_ms)} at most`];
-  const last = last_wait === null
-    ? []
-    : [`last waited for it: ${last_wait.path}, ${formatMs(last_wait.ms)}`];
+  const last = last_wait === null ? [] : [
+    `last waited for it: ${last_wait.path}, ${formatMs(last_wait.ms)}${
+      last_wait.bytes_per_second === null ? "" : ` at ${formatBytes(last_wait.bytes_per_second)}/s`
+    }`,
+  ];
   return slow.length + last.length === 0 ? undefined : [...slow, ...last].join("; ");
 }
 

@@ -23,6 +23,7 @@ const FIRST: Readonly<Record<string, (fact: Fact) => string>> = {
   url: String,
   file_size: (fact) => formatBytes(Number(fact)),
   bytes: (fact) => formatBytes(Number(fact)),
+  bytes_per_second: (fact) => `at ${formatBytes(Number(fact))}/s`,
   duration_ms: (fact) => `in ${formatMs(Number(fact))}`,
   upstream: (fact) => `from ${fact}`,
   client: (fact) => `to ${fact}`,

@@ -84,7 +84,12 @@ Deno.test("page: an upstream's rate stands beside its latency, and the path that
   const slow = {
     ...{ ...UP, latencies_ms: [5, 5, 6], nar_bytes_per_second: 500 * 1024 },
     slow_answers: { count: 4, longest_ms: 5_000 },
-    last_wait: { path: "hello-2.12", ms: 4_000, at: "2026-01-02T12:00:00.000Z" },
+    last_wait: {
+      path: "hello-2.12",
+      ms: 4_000,
+      at: "2026-01-02T12:00:00.000Z",
+      bytes_per_second: null,
+    },
   };
   const text = shown(slow).told;
   assert.match(text, /median 5(\.0)? ms *NARs 500(\.0)? KiB\/s/);
