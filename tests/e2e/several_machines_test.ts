@@ -83,6 +83,11 @@ Deno.test("several machines: each larder of the compose file keeps its name in a
     environment?.["CACHE_ADVERTISE_URL"] !== undefined
   ));
   assert.equal(larders.length, 2);
+  const { balancer } = composeServices();
+  const addresses = [...larders, balancer].map((one) => one?.networks?.default.ipv4_address);
+  // nginx keeps the addresses that it finds at its start.
+  assert.ok(addresses.every((address) => address?.startsWith("172.28.85.")));
+  assert.equal(new Set(addresses).size, 3);
   for (const { hostname, environment } of larders) {
     assert.equal(environment?.["CACHE_ADVERTISE_URL"], `http://${hostname}:8501`);
   }
