@@ -1,5 +1,5 @@
-import pLimit from "p-limit";
 import { Failure } from "../../base/failure.ts";
+import { ownText } from "../../base/own_text.ts";
 import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import { referencesInNarinfo } from "../../nix/narinfo_references.ts";
@@ -41,12 +41,21 @@ export interface PlannerDeps {
 export const PLAN_PATHS_MAX = 50_000;
 
 export interface PlanOptions {
-  /** Paths that are left out, with what only they reach: an earlier plan has them. */
-  readonly except?: Iterable<StorePathHash>;
+  /**
+   * Paths that are left out, with what only they reach: an earlier plan has them. The plan adds
+   * its own.
+   */
+  readonly seen?: Set<StorePathHash>;
   readonly requestId: string;
   readonly signal: AbortSignal;
   /** Called with each path; the plan goes on when it resolves. */
   readonly tell: (path: PlannedPath) => void | Promise<void>;
+}
+
+/** A path of a plan that nobody has looked up yet. */
+interface Step {
+  readonly hash: StorePathHash;
+  readonly name?: string | undefined;
 }
 
 /** Where a path is, and its references as far as anybody knows them. */
@@ -80,47 +89,57 @@ export class Planner {
   }
 
   /** Tells each path that the roots reach, once. Throws "bad-request" for too many of them. */
-  async planClosure(roots: readonly StorePathHash[], options: PlanOptions): Promise<void> {
+  async planClosure(roots: Iterable<StorePathHash>, options: PlanOptions): Promise<void> {
     const { pathsMax = PLAN_PATHS_MAX } = this.#deps;
-    const { except = [], signal, tell } = options;
-    const seen = new Set<StorePathHash>(except);
-    const limit = pLimit(AT_ONCE);
+    const { seen = new Set(), signal, tell } = options;
     const slice = clock.slice(signal);
+    const rootsLeft = roots[Symbol.iterator]();
+    const waiting: BaseName[] = [];
     const isNew = (storePathHash: StorePathHash) => {
       if (seen.size === seen.add(storePathHash).size) return false;
       if (seen.size <= pathsMax) return true;
       throw new Failure("bad-request", `Cannot plan: over ${pathsMax} paths`);
     };
-    const visit = async (storePathHash: StorePathHash, name?: string): Promise<void> => {
-      const references = await limit(async () => {
-        signal.throwIfAborted();
-        if (slice.isOver) await slice.yield();
-        const { path, references } = await this.#look(storePathHash, name, options);
-        await tell(path);
-        return references;
-      });
-      const next = references.filter((one) => isNew(hashOfBaseName(one)));
-      await Promise.all(next.map((one) => visit(hashOfBaseName(one), nameOfBaseName(one))));
+    const take = (): Step | undefined => {
+      const reference = waiting.pop();
+      if (reference !== undefined) {
+        return { hash: hashOfBaseName(reference), name: nameOfBaseName(reference) };
+      }
+      for (let root = rootsLeft.next(); !root.done; root = rootsLeft.next()) {
+        if (isNew(root.value)) return { hash: root.value };
+      }
+      return undefined;
+    };
+    const visit = async ({ hash, name }: Step): Promise<void> => {
+      signal.throwIfAborted();
+      if (slice.isOver) await slice.yield();
+      const { path, references } = await this.#look(hash, name, options);
+      for (const reference of references) {
+        if (seen.has(hashOfBaseName(reference))) continue;
+        // Else the whole narinfo would stay in memory.
+        const own = ownText(reference);
+        if (isNew(hashOfBaseName(own))) waiting.push(own);
+      }
+      await tell(path);
     };
     await this.#probeIfDown();
-    try {
-      await Promise.all(roots.filter(isNew).map((root) => visit(root)));
-    } finally {
-      limit.clearQueue();
-    }
+    await eachInTurn(take, visit);
   }
 
   /** The same for a few paths without their references, in the order given. */
   async planPaths(
-    paths: readonly { readonly hash: StorePathHash; readonly name?: string | undefined }[],
+    paths: readonly Step[],
     { signal, ...asked }: Asked & Pick<PlanOptions, "signal">,
   ): Promise<readonly PlannedPath[]> {
-    const limit = pLimit(AT_ONCE);
+    const planned: PlannedPath[] = [];
+    let at = 0;
     await this.#probeIfDown();
-    return await limit.map(paths, async ({ hash, name }) => {
+    await eachInTurn(() => at < paths.length ? at++ : undefined, async (index) => {
       signal.throwIfAborted();
-      return (await this.#look(hash, name, asked)).path;
+      const { hash, name } = paths[index] as Step;
+      planned[index] = (await this.#look(hash, name, asked)).path;
     });
+    return planned;
   }
 
   /** Resolves within a second. */
@@ -207,4 +226,35 @@ export class Planner {
 
 function offering(answer: Extract<PoolAnswer, { kind: "found" }>): readonly string[] {
   return [answer.best, ...answer.others].map(({ upstream }) => upstream);
+}
+
+/**
+ * Works on what `take` returns, AT_ONCE at a time, until there is nothing left. The work may add to
+ * it. After a failure nothing more is taken.
+ */
+async function eachInTurn<Item>(
+  take: () => Item | undefined,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  let running = 0;
+  let hasFailed = false;
+  const fail = (error: unknown) => {
+    hasFailed = true;
+    over.reject(error);
+  };
+  const goOn = () => {
+    while (!hasFailed && running < AT_ONCE) {
+      const item = take();
+      if (item === undefined) break;
+      running++;
+      work(item).then(() => {
+        running--;
+        goOn();
+      }).catch(fail);
+    }
+    if (running === 0) over.resolve();
+  };
+  void Promise.resolve().then(goOn).catch(fail);
+  await over.promise;
 }

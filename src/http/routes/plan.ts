@@ -44,8 +44,8 @@ export function planTurns(): ReadTurns {
 }
 
 interface PlanRequest {
-  readonly roots: readonly StorePathHash[];
-  readonly except: readonly StorePathHash[];
+  readonly roots: ReadonlySet<StorePathHash>;
+  readonly except: Set<StorePathHash>;
 }
 
 /**
@@ -70,7 +70,7 @@ export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
           return statusAnswer(body, head, body === 503 ? RETRY_AFTER : {});
         }
         using held = new DisposableStack();
-        held.use(body);
+        held.use(body.share);
         const order = readOrder(new TextDecoder().decode(body.bytes));
         if (typeof order === "string") return lineAnswer(400, order, head);
         const { roots, except } = order;
@@ -82,7 +82,7 @@ export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
             begun.resolve();
             const tell = (path: PlannedPath) => lines.add({ event: "path", ...path });
             try {
-              await planner.planClosure(roots, { except, requestId, signal, tell });
+              await planner.planClosure(roots, { seen: except, requestId, signal, tell });
               await lines.add({ event: "done", upstreams: planner.upstreams() });
             } catch (error) {
               if (!(error instanceof Failure) || error.kind !== "bad-request") throw error;
@@ -147,7 +147,7 @@ function readOrder(text: string): PlanRequest | string {
     (isLeftOut ? except : roots).add(hash);
   }
   if (roots.size === 0) return "expected a store path or its hash on each line: there is none";
-  return { roots: [...roots], except: [...except] };
+  return { roots, except };
 }
 
 /** JSON lines at the client's pace. */
