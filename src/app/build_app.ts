@@ -135,7 +135,13 @@ export function buildApp(given: AppParts): App {
   const known = { names, kept: cache.kept, negative: cache.negative, record: paths };
   const planner = new Planner({ ...cache, metadata: stores.metadata, nowMs: parts.nowMs });
   const plans = resources.use(planTurns());
-  const page = buildPage(parts, { ...shown, paths: known, planner, isDraining: () => !ready });
+  const page = buildPage(parts, {
+    ...shown,
+    paths: known,
+    planner,
+    plans,
+    isDraining: () => !ready,
+  });
   const pinLooks = resources.use(
     new PinLooks({
       ...{ ...cache, nowMs: parts.nowMs, log: telemetry.log },

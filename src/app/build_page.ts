@@ -1,4 +1,5 @@
 import denoJson from "../../deno.json" with { type: "json" };
+import type { ReadTurns } from "../base/read_turns.ts";
 import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import type { Downloads } from "../cache/download/downloads.ts";
 import { Explainer } from "../cache/explain/explainer.ts";
@@ -58,6 +59,7 @@ export interface PageSubjects {
     readonly record: PathRecord;
   };
   readonly planner: Planner;
+  readonly plans: ReadTurns;
   readonly history: HistoryReader;
   readonly pulls: Pulls;
   readonly isDraining: () => boolean;
@@ -122,7 +124,12 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
       return stored.length > 0 ? stored : record.findNamed(text, countMax);
     },
   };
-  const searches = new Searches({ explainer, planner: subjects.planner, names });
+  const searches = new Searches({
+    explainer,
+    planner: subjects.planner,
+    plans: subjects.plans,
+    names,
+  });
   return {
     routes: [
       statsRoute(stats),

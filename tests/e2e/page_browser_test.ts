@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { TIERS } from "../../src/metadata/history_keeper.ts";
 import { eventually } from "../support/eventually.ts";
-import { pageTest, textOf } from "../support/shown_page.ts";
+import { LAID_OUT, pageTest, textOf } from "../support/shown_page.ts";
 
 pageTest(
   "page: it refreshes itself, and sends requests to this cache alone",
@@ -159,5 +159,32 @@ pageTest(
     assert.match(String(outerHTML), /<progress aria-label="Download of long-/);
     assert.match(String(outerHTML), /<button type="button" class="copy" hidden="">/);
     await tab.send("Emulation.setScriptExecutionDisabled", { value: false });
+  },
+);
+
+pageTest(
+  "page: its search takes a long list of paths, and a short one is in the URL",
+  async (page) => {
+    const { tab, url } = page;
+    const search = async (paths: number) => {
+      await tab.open(`${url}/`);
+      await tab.read(LAID_OUT);
+      const typed = "Array.from({ length: " + paths + " }, (_, at) => " +
+        '"/nix/store/" + String(at).padStart(32, "0") + "-a-name-of-some-length-1.2.3").join("\\n")';
+      await tab.read(`{
+      const query = document.getElementById("query");
+      query.value = ${typed};
+      const key = { key: "Enter", bubbles: true, cancelable: true };
+      query.dispatchEvent(new KeyboardEvent("keydown", key));
+    }`);
+      await eventually("the result is there", async () => {
+        const text = await tab.read<string>(`document.body?.textContent ?? ""`).catch(() => "");
+        return text.includes(`Of ${paths.toLocaleString("en-US")} paths: `);
+      });
+      return await tab.read<string>("location.search");
+    };
+    assert.match(await search(3), /^\?q=/);
+    // Browsers cut the text of an input after half a mebibyte.
+    assert.equal(await search(9_000), "");
   },
 );

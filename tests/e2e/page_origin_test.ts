@@ -36,7 +36,7 @@ originTest("a page of another origin pins, unpins and evicts nothing", async (sc
     await tab.open(`http://${host}:${page.port}/`);
     const before = cache.logged("info").length;
     await tab.read(`(async () => {
-      for (const action of ["${ours}/gc?target=0", "${ours}${pinOf(other)}"]) {
+      for (const action of ["${ours}/", "${ours}/gc?target=0", "${ours}${pinOf(other)}"]) {
         const form = document.createElement("form");
         const frame = document.createElement("iframe");
         frame.name = form.target = action;
@@ -47,7 +47,7 @@ originTest("a page of another origin pins, unpins and evicts nothing", async (sc
       }
       await fetch("${ours}${pinOf(object)}", { method: "DELETE" }).catch(() => {});
     })()`);
-    await eventually("all four are refused", () => refusals(cache, before).length >= 4);
+    await eventually("all six are refused", () => refusals(cache, before).length >= 6);
     assert.deepEqual(new Set(refusals(cache, before)), new Set(["cross-origin page"]));
     await assertUntouched(scene);
   }
@@ -60,7 +60,9 @@ originTest("a page under a name that only leads here reads and changes nothing",
     const told = [];
     for (const [method, path] of [
       ["GET", "/stats"], ["GET", "/pins"], ["GET", "/pins/names"], ["GET", "/"],
-      ["GET", "/metrics"], ["DELETE", "${pinOf(object)}"], ["POST", "${pinOf(other)}"],
+      ["GET", "/metrics"], ["POST", "/"], ["DELETE", "${pinOf(object)}"], ["POST", "${
+    pinOf(other)
+  }"],
       ["POST", "/gc?target=0"], ["POST", "${rollOf(other)}"],
     ]) {
       const options = { method, referrerPolicy: "no-referrer", headers: { "user-agent": "curl" } };
@@ -71,7 +73,7 @@ originTest("a page under a name that only leads here reads and changes nothing",
   })()`);
   const line = `403 Forbidden: ${FOREIGN_NAME} is no name of this larder; add ` +
     `--server-allowed-hosts ${FOREIGN_NAME}\n`;
-  assert.deepEqual(asked, Array.from({ length: 9 }, () => line));
+  assert.deepEqual(asked, Array.from({ length: 10 }, () => line));
   await assertUntouched(scene);
 });
 

@@ -73,6 +73,7 @@ const EXPECTED: Readonly<Record<string, Needs>> = {
   ])),
   "GET /metrics": READING,
   "GET /": READING,
+  "POST /": READING,
   "GET /stats": READING,
   "GET /explain": READING,
   "POST /plan": READING,

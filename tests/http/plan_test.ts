@@ -205,8 +205,19 @@ Deno.test("plan: over the most paths, it says so", async () => {
 /** The page's answer to a search, as text. */
 async function searched(cache: TestCache, query: string): Promise<string> {
   const url = `/?q=${encodeURIComponent(query)}`;
-  const html = await (await cache.get(url, { accept: "text/html" })).text();
-  const part = /<(ul|div|p) class="[^"]*found">([^]*?)<h3>Pins/.exec(html)?.[2] ?? "";
+  return foundIn(await (await cache.get(url, { accept: "text/html" })).text());
+}
+
+/** The same for a search by the form of the page. */
+async function searchedByForm(cache: TestCache, q: string): Promise<[number, string]> {
+  const headers = { "content-type": "application/x-www-form-urlencoded" };
+  const body = new URLSearchParams({ q }).toString();
+  const answer = await cache.post("/", body, headers);
+  return [answer.status, foundIn(await answer.text())];
+}
+
+function foundIn(html: string): string {
+  const part = /<\/form>([^]*?)<h3>Pins/.exec(html.slice(html.indexOf('id="query"')))?.[1] ?? html;
   return part.replace(/<[^>]*>/g, " ").replace(/\s+/g, " ");
 }
 
@@ -232,4 +243,32 @@ Deno.test("page: of a list it shows the first 100 paths, and says which words ar
   const text = await searched(cache, [...many, "hello?", "<b>"].join(" "));
   assert.match(text, /These are the first 100 of 120\./);
   assert.match(text, /This is no store path and no hash: hello\? &lt;b>|&lt;b&gt;/);
+});
+
+Deno.test("page: the form of the search takes a list as long as a plan", async () => {
+  await using upstream = await fakeUpstream({ objects: [leaf], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await pull(cache, leaf);
+  const paths = MANY.map((hash) => `/nix/store/${hash}-some-name-1.2`);
+  const [status, text] = await searchedByForm(cache, [leaf.storePath, ...paths].join("\r\n"));
+  assert.equal(status, 200);
+  assert.match(text, /^ ?Of 3,001 paths: 1 here, 3,000 nowhere\. here link-0/);
+  assert.match(text, /These are the first 100 of 3001\./);
+});
+
+Deno.test("page: a search longer than a plan, or none, is 4xx with a sentence", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  const many = Array.from({ length: 50_001 }, (_, at) => String(at).padStart(32, "0"));
+  const [status, text] = await searchedByForm(cache, many.join(" "));
+  assert.equal(status, 400);
+  assert.match(text, /This list is too long: expected at most 50,000 store paths\./);
+  assert.deepEqual(await searchedByForm(cache, "a".repeat(5_000_000)), [
+    413,
+    "expected at most 5000000 bytes ",
+  ]);
+  const answer = await cache.post("/", leaf.storePath);
+  assert.deepEqual([answer.status, await answer.text()], [
+    400,
+    "expected the search of the page: a form with the field q\n",
+  ]);
 });

@@ -194,8 +194,8 @@ export class TestCache implements AsyncDisposable {
   }
 
   /** Sends a text by POST. */
-  async post(path: string, body: string): Promise<Response> {
-    const request = new Request(`http://cache.test${path}`, { method: "POST", body });
+  async post(path: string, body: string, headers: HeadersInit = {}): Promise<Response> {
+    const request = new Request(`http://cache.test${path}`, { method: "POST", body, headers });
     const answer = await this.#app.pipeline.handle(Object.assign(request, { peer: "127.0.0.1" }));
     return new Response(answer.body, { status: answer.status, headers: [...answer.headers] });
   }

@@ -126,20 +126,22 @@ export class Planner {
     await eachInTurn(take, visit);
   }
 
-  /** The same for a few paths without their references, in the order given. */
+  /** The same for paths without their references. `tell` gets the place of each, too. */
   async planPaths(
     paths: readonly Step[],
-    { signal, ...asked }: Asked & Pick<PlanOptions, "signal">,
-  ): Promise<readonly PlannedPath[]> {
-    const planned: PlannedPath[] = [];
-    let at = 0;
+    { signal, tell, ...asked }: Asked & Pick<PlanOptions, "signal"> & {
+      readonly tell: (path: PlannedPath, at: number) => void;
+    },
+  ): Promise<void> {
+    const slice = clock.slice(signal);
+    let taken = 0;
     await this.#probeIfDown();
-    await eachInTurn(() => at < paths.length ? at++ : undefined, async (index) => {
+    await eachInTurn(() => taken < paths.length ? taken++ : undefined, async (at) => {
       signal.throwIfAborted();
-      const { hash, name } = paths[index] as Step;
-      planned[index] = (await this.#look(hash, name, asked)).path;
+      if (slice.isOver) await slice.yield();
+      const { hash, name } = paths[at] as Step;
+      tell((await this.#look(hash, name, asked)).path, at);
     });
-    return planned;
   }
 
   /** Resolves within a second. */

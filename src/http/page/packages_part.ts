@@ -1,6 +1,7 @@
-import { formatBytes } from "../../base/format_units.ts";
+import { counted, formatBytes } from "../../base/format_units.ts";
 import type { Explanation } from "../../cache/explain/explanation.ts";
 import type { PlannedPath } from "../../cache/plan/planned_path.ts";
+import { PLAN_PATHS_MAX } from "../../cache/plan/planner.ts";
 import type { NamedPath } from "../../metadata/name_finder.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type Tone, toneIcon } from "./icons.ts";
@@ -17,6 +18,8 @@ export interface Listed {
   /** The first LISTED_MAX of them. */
   readonly paths: readonly PlannedPath[];
   readonly count: number;
+  /** How many of all are where. */
+  readonly states: Readonly<Record<PlannedPath["state"], number>>;
   /** Words that are no store path. */
   readonly unreadable: readonly string[];
 }
@@ -31,8 +34,8 @@ export interface Found {
   readonly listed: Listed | undefined;
   /** Stored paths whose names contain any other text: the newest, at most NAMED_MAX. */
   readonly named: readonly NamedPath[];
-  /** Why there is no result: the database did not answer, or too many others search. */
-  readonly failure: "unreadable" | "busy" | undefined;
+  /** Why there is no result: the database did not answer, too many others search, or the list. */
+  readonly failure: "unreadable" | "busy" | "too-long" | undefined;
 }
 
 const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, word: string]>> = {
@@ -52,9 +55,15 @@ const STATES: Readonly<Record<PlannedPath["state"], readonly [tone: Tone, word: 
   unknown: ["idle", "unknown"],
 };
 
+/** Longer queries are not repeated in the field: they are lists. */
+const REPEATED_MAX = 20_000;
+
 const FAILURES = {
   unreadable: "The database cannot be read at the moment.",
   busy: "Too many searches run at the moment. Try again in some seconds.",
+  "too-long": `This list is too long: expected at most ${
+    PLAN_PATHS_MAX.toLocaleString("en-US")
+  } store paths.`,
 } as const;
 
 /** A search by store path, hash or name, and its results. */
@@ -69,14 +78,21 @@ export function packagesPart(
     : explanation === undefined
     ? names(query, named)
     : explained(explanation, mayManage);
-  return markup`<form method="get" action="./#packages" class="search" role="search">
+  // A list is too long for a URL, and for an input, of which browsers cut the text.
+  return markup`<form method="post" action="./#packages" class="search" role="search">
 <label for="query">Store paths, hashes, or a name</label>
-<div><input id="query" name="q" value="${query}" spellcheck="false" autocomplete="off">
+<div><textarea id="query" name="q" rows="1" spellcheck="false" autocomplete="off">${
+    query.length <= REPEATED_MAX && query
+  }</textarea>
 <button id="search">Explain</button></div></form>${shown}`;
 }
 
-function list({ paths, count, unreadable }: Listed): Html {
-  return markup`<ul class="found">${
+function list({ paths, count, states, unreadable }: Listed): Html {
+  const all = (Object.keys(STATES) as PlannedPath["state"][]).filter((state) => states[state] > 0)
+    .map((state) => `${states[state].toLocaleString("en-US")} ${STATES[state][1]}`);
+  return markup`<p class="quiet">Of ${counted(count, "path")}: ${
+    all.join(", ")
+  }.</p><ul class="found">${
     paths.map(({ hash, name, state, bytes, upstreams: [upstream] }) => {
       const [tone, word] = STATES[state];
       const from = upstream === undefined ? "" : `, ${upstream}`;

@@ -54,6 +54,17 @@ document.addEventListener("visibilitychange", () => {
   else if (!isPaused) refresh();
 });
 
+const search = document.querySelector(".search");
+search.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  search.requestSubmit();
+});
+// What fits into a URL is there: it can be kept, and the browser loads it again without a question.
+search.addEventListener("submit", () => {
+  search.method = search.elements.q.value.length < 1_000 ? "get" : "post";
+});
+
 schedule();
 
 function schedule() {

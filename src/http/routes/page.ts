@@ -1,5 +1,5 @@
 import { HOST_PLACEHOLDER } from "../../nix/client_ways.ts";
-import { statusAnswer, textAnswer } from "../message/answer.ts";
+import { Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
 import { parseHost } from "../message/host.ts";
@@ -11,7 +11,8 @@ import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Stats } from "../stats/stats.ts";
 import { waiterOf } from "./explain.ts";
 import { shownClient } from "./pulls.ts";
-import type { Route } from "./router.ts";
+import { pathListAllowance, pathListIn } from "./plan.ts";
+import type { Route, Routed } from "./router.ts";
 import type { Searches } from "./searches.ts";
 import { statsJson, statsQueryIn } from "./stats.ts";
 import { queryIn } from "../message/query.ts";
@@ -33,6 +34,7 @@ export interface PageRouteDeps {
 /** The page for clients that prefer HTML, `/stats` for all others. */
 export function pageRoute(deps: PageRouteDeps): Route {
   const { page, stats, searches, pulls, publicKeys, usesTls, reachableUrl, hasMetrics } = deps;
+  const allowance = pathListAllowance();
   const vary = "Accept";
   const ok = { status: 200, lifetime: "never" } as const;
   return {
@@ -42,32 +44,49 @@ export function pageRoute(deps: PageRouteDeps): Route {
     methods: {
       async GET(routed) {
         const { request, head } = routed;
-        const isToShow = prefersHtml(request.headers.get("accept"));
-        const mayManage = await routed.mayManage();
-        const query = { ...statsQueryIn(routed), isToShow, listsClients: mayManage };
-        const figures = await stats(query);
-        if (!isToShow) {
-          const parts = { ...ok, type: "application/json", headers: { vary } };
-          return textAnswer(statsJson(figures), head, parts);
+        if (prefersHtml(request.headers.get("accept"))) {
+          return await show(routed, new URLSearchParams(queryIn(request.url)).get("q") ?? "");
         }
-        const url = await reachableUrl(ownUrl(request.headers, usesTls));
-        const searchParams = new URLSearchParams(queryIn(request.url));
-        const found = await searches.findToShow(searchParams.get("q") ?? "", waiterOf(request));
-        const isWhole = searchParams.has("all");
-        const shown = await page();
-        const look = { isWhole, mayManage, hasMetrics };
-        const recent = (await pulls.recent()).slice(0, isWhole ? undefined : PULLS_SHOWN);
-        const clientOf = shownClient(routed, mayManage);
-        const listed = recent.map((pull) => ({ pull, client: clientOf(pull.client) }));
-        const facts = { url, publicKeys, stats: figures, found, pulls: listed };
-        const html = shown.render({ ...facts, ...look });
-        const isBusy = found.failure === "busy";
-        const headers = { ...shown.headers, vary, ...isBusy ? RETRY_AFTER : {} };
-        const status = isBusy ? 503 : 200;
-        return textAnswer(html, head, { ...ok, status, type: "text/html; charset=utf-8", headers });
+        const listsClients = await routed.mayManage();
+        const figures = await stats({ ...statsQueryIn(routed), listsClients });
+        const parts = { ...ok, type: "application/json", headers: { vary } };
+        return textAnswer(statsJson(figures), head, parts);
+      },
+      // The same for the form of the search, whose list of paths is too long for a query.
+      async POST(routed) {
+        const { request } = routed;
+        if (request.headers.get("content-type") !== "application/x-www-form-urlencoded") {
+          return lineAnswer(400, "expected the search of the page: a form with the field q");
+        }
+        const body = await pathListIn(request, allowance);
+        if (body instanceof Answer) return body;
+        using _share = body.share;
+        const form = new URLSearchParams(new TextDecoder().decode(body.bytes));
+        return await show(routed, form.get("q") ?? "");
       },
     },
   };
+
+  async function show(routed: Routed, query: string): Promise<Answer> {
+    const { request, head } = routed;
+    const mayManage = await routed.mayManage();
+    const isToShow = true;
+    const figures = await stats({ ...statsQueryIn(routed), isToShow, listsClients: mayManage });
+    const url = await reachableUrl(ownUrl(request.headers, usesTls));
+    const found = await searches.findToShow(query, waiterOf(request));
+    const isWhole = new URLSearchParams(queryIn(request.url)).has("all");
+    const shown = await page();
+    const look = { isWhole, mayManage, hasMetrics };
+    const recent = (await pulls.recent()).slice(0, isWhole ? undefined : PULLS_SHOWN);
+    const clientOf = shownClient(routed, mayManage);
+    const listed = recent.map((pull) => ({ pull, client: clientOf(pull.client) }));
+    const facts = { url, publicKeys, stats: figures, found, pulls: listed };
+    const html = shown.render({ ...facts, ...look });
+    const isBusy = found.failure === "busy";
+    const headers = { ...shown.headers, vary, ...isBusy ? RETRY_AFTER : {} };
+    const status = isBusy ? 503 : found.failure === "too-long" ? 400 : 200;
+    return textAnswer(html, head, { ...ok, status, type: "text/html; charset=utf-8", headers });
+  }
 }
 
 /**

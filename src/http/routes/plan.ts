@@ -10,7 +10,7 @@ import { type UploadFault, UploadRefused } from "../../cache/upload/upload_outco
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type Answer, lineAnswer, statusAnswer, streamAnswer } from "../message/answer.ts";
+import { Answer, lineAnswer, statusAnswer, streamAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { waiterOf } from "./explain.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
@@ -53,7 +53,7 @@ interface PlanRequest {
  * has a store path or its hash on each line. A line that begins with "-" leaves a path out.
  */
 export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
-  const allowance = new MemoryAllowance(BODIES_BYTES_MAX);
+  const allowance = pathListAllowance();
   let plans = 0;
   return {
     name: "/plan",
@@ -62,13 +62,8 @@ export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
     inPieces: true,
     methods: {
       async POST({ request, requestId, head }): Promise<Answer> {
-        const body = await bodyOf(request, allowance);
-        if (typeof body === "number") {
-          if (body === 413) {
-            return lineAnswer(413, `expected at most ${BODY_BYTES_MAX} bytes`, head);
-          }
-          return statusAnswer(body, head, body === 503 ? RETRY_AFTER : {});
-        }
+        const body = await pathListIn(request, allowance);
+        if (body instanceof Answer) return body;
         using held = new DisposableStack();
         held.use(body.share);
         const order = readOrder(new TextDecoder().decode(body.bytes));
@@ -105,6 +100,11 @@ export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
   };
 }
 
+/** The memory of the lists that run and wait. */
+export function pathListAllowance(): MemoryAllowance {
+  return new MemoryAllowance(BODIES_BYTES_MAX);
+}
+
 /** The statuses of bodies that cannot be read; others are cut. */
 const BODY_STATUSES: Readonly<Partial<Record<UploadFault, number>>> = {
   "too-large": 413,
@@ -112,18 +112,20 @@ const BODY_STATUSES: Readonly<Partial<Record<UploadFault, number>>> = {
   "stalled": 408,
 };
 
-/** The status of the answer to a body that is too long, ends early or finds no memory. */
-async function bodyOf(
+/** The body of a request, or the answer to one that is too long, ends early or finds no memory. */
+export async function pathListIn(
   request: ClientRequest,
   allowance: MemoryAllowance,
-): Promise<CollectedBody | number> {
+): Promise<CollectedBody | Answer> {
   try {
     const length = wholeNumber(request.headers.get("content-length"));
     const body = { stream: request.body, length, giveUp: () => request.giveUpBody?.() };
     return await collectBody(body, { bytesMax: BODY_BYTES_MAX, allowance });
   } catch (error) {
     if (!(error instanceof UploadRefused)) throw error;
-    return BODY_STATUSES[error.fault] ?? 400;
+    const status = BODY_STATUSES[error.fault] ?? 400;
+    if (status === 413) return lineAnswer(413, `expected at most ${BODY_BYTES_MAX} bytes`);
+    return statusAnswer(status, false, status === 503 ? RETRY_AFTER : {});
   }
 }
 

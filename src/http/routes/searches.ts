@@ -2,7 +2,8 @@ import { Failure } from "../../base/failure.ts";
 import { ReadTurns, type Waiter } from "../../base/read_turns.ts";
 import type { Explainer } from "../../cache/explain/explainer.ts";
 import type { Explanation } from "../../cache/explain/explanation.ts";
-import type { Planner } from "../../cache/plan/planner.ts";
+import type { PlannedPath } from "../../cache/plan/planned_path.ts";
+import { PLAN_PATHS_MAX, type Planner } from "../../cache/plan/planner.ts";
 import type { NameFinder } from "../../metadata/name_finder.ts";
 import { type Found, LISTED_MAX, NAMED_MAX } from "../page/packages_part.ts";
 import { storePathIn, storePathsIn, type TypedPath } from "./store_path_text.ts";
@@ -13,6 +14,8 @@ const QUERY_CHARS_MAX = 300;
 export interface SearchesDeps {
   readonly explainer: Pick<Explainer, "explain">;
   readonly planner: Pick<Planner, "planPaths">;
+  /** The turns of plans: a list of store paths may be as long as one. */
+  readonly plans: ReadTurns;
   readonly names: NameFinder;
 }
 
@@ -22,6 +25,7 @@ export interface SearchesDeps {
  */
 export class Searches implements Disposable {
   readonly #deps: SearchesDeps;
+  #lists = 0;
   readonly #turns = new ReadTurns();
 
   constructor(deps: SearchesDeps) {
@@ -53,13 +57,20 @@ export class Searches implements Disposable {
     if (query === "") return none;
     try {
       if (list !== undefined) {
-        const paths = list.paths.slice(0, LISTED_MAX);
-        const listed = await this.#turns.run(waiter, {
-          key: `list ${paths.map(({ hash, name }) => `${hash} ${name ?? ""}`).join(" ")}`,
-          run: (signal) => this.#deps.planner.planPaths(paths, { requestId: "search", signal }),
+        const { paths, unreadable } = list;
+        if (paths.length > PLAN_PATHS_MAX) return { ...none, failure: "too-long" };
+        const first: PlannedPath[] = [];
+        const states = { here: 0, upstream: 0, nowhere: 0, unknown: 0 };
+        const tell = (path: PlannedPath, at: number) => {
+          states[path.state]++;
+          if (at < LISTED_MAX) first[at] = path;
+        };
+        await this.#deps.plans.run(waiter, {
+          key: `list ${++this.#lists}`,
+          run: (signal) =>
+            this.#deps.planner.planPaths(paths, { requestId: "search", signal, tell }),
         });
-        const { length: count } = list.paths;
-        return { ...none, listed: { paths: listed, count, unreadable: list.unreadable } };
+        return { ...none, listed: { paths: first, count: paths.length, states, unreadable } };
       }
       const path = storePathIn(query);
       if (path !== undefined) return { ...none, explanation: await this.explain(path, waiter) };
