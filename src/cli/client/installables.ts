@@ -1,5 +1,5 @@
 import { Failure } from "../../base/failure.ts";
-import { type BaseName, hashOfBaseName, parseStorePath } from "../../nix/store_path.ts";
+import { type BaseName, hashOfBaseName, isBaseName, STORE_DIR } from "../../nix/store_path.ts";
 import { ServerJson } from "./server_json.ts";
 import type { StorePathArgument } from "./store_path_argument.ts";
 
@@ -20,9 +20,10 @@ export interface EvaluatedPath extends StorePathArgument {
 
 /**
  * The store paths that `nix build` would bring into the store, of a derivation or a string, and the
- * derivation of each.
+ * derivation of each. Of anything else it is what that is: an error would show this expression.
  */
 const OUT_PATHS = "d: if builtins.isString d then [ { path = d; } ] else " +
+  'if (d.type or "") != "derivation" then { is = builtins.typeOf d; } else ' +
   "map (o: { path = d.${o}.outPath; derivation = d.drvPath; }) " +
   '(d.meta.outputsToInstall or [ (d.outputName or "out") ])';
 
@@ -46,11 +47,30 @@ export async function evaluateInstallable(
     const advice = "there is no nix on this machine; give the store path";
     throw new Failure("unavailable", `Cannot evaluate ${installable}: ${advice}`);
   }
-  if (!outcome.isSuccess) throw new Failure("bad-request", `Cannot evaluate ${installable}`);
-  return new ServerJson(JSON.parse(outcome.output)).list.map((one) => {
+  if (!outcome.isSuccess) {
+    throw new Failure("bad-request", `Cannot evaluate ${installable}: nix says above why`);
+  }
+  const answer = new ServerJson(JSON.parse(outcome.output));
+  const other = answer.at("is").text;
+  if (other !== undefined) throw unfit(installable, TYPES[other] ?? other);
+  return answer.list.map((one) => {
     const given = one.at("path").text ?? "";
-    const baseName = parseStorePath(given);
+    const baseName = given.slice(STORE_DIR.length + 1);
+    if (!given.startsWith(`${STORE_DIR}/`) || !isBaseName(baseName)) {
+      throw unfit(installable, "a text that is no store path");
+    }
     const derivation = one.at("derivation").text;
     return { given, storePathHash: hashOfBaseName(baseName), baseName, derivation };
   });
+}
+
+/** Names of Nix's types. */
+const TYPES: Readonly<Record<string, string>> = {
+  ...{ int: "a number", float: "a number", bool: "true or false", null: "null" },
+  ...{ set: "a set", list: "a list", lambda: "a function", path: "a path" },
+};
+
+function unfit(installable: string, is: string): Failure {
+  const advice = "expected a derivation or a store path, as for nix build";
+  return new Failure("bad-request", `Cannot evaluate ${installable}: it is ${is}; ${advice}`);
 }

@@ -5,6 +5,7 @@ import type { Tracer } from "../../telemetry/tracer.ts";
 import type { Access, AccessRules } from "../access/access_rules.ts";
 import { type Answer, lineAnswer, statusAnswer } from "../message/answer.ts";
 import { forTokenHolders } from "../message/cache_control.ts";
+import { queryFault } from "../message/query.ts";
 import { FailedTokens } from "../access/failed_tokens.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
 import type { Caller } from "../message/caller.ts";
@@ -95,8 +96,13 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     if (match.kind === "malformed") return statusAnswer(400, head);
     if (match.kind === "none") return statusAnswer(404, head);
     if (match.kind === "method") {
-      const line = request.method === "PUT" ? `${NOT_ALLOWED}: ${deps.uploadHint}` : NOT_ALLOWED;
-      return lineAnswer(405, line, head, { allow: match.allow });
+      const { route: { query }, allow } = match;
+      const why = query !== undefined
+        ? `: expected ${allow}`
+        : request.method === "PUT"
+        ? `: ${deps.uploadHint}`
+        : "";
+      return lineAnswer(405, `${NOT_ALLOWED}${why}`, head, { allow });
     }
     if (decision?.kind === "refused") {
       const { refusal } = decision;
@@ -104,7 +110,9 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
       if (refusal.reason === "wrong token") await failedTokens.slow(request);
       return refusalAnswer(refusal, request);
     }
-    const { params } = match;
+    const { params, route: { query } } = match;
+    const fault = query && queryFault(request.url, query[head ? "GET" : request.method] ?? []);
+    if (fault !== undefined) return lineAnswer(400, `Bad Request: ${fault}`, head);
     const caller = decision?.caller;
     try {
       const mayManage = () => isManager(request);

@@ -1,5 +1,5 @@
 import type { Waiter } from "../../base/read_turns.ts";
-import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
+import { type Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import type { Found } from "../page/packages_part.ts";
 import type { Route } from "./router.ts";
@@ -12,6 +12,8 @@ export interface ExplainRouteDeps {
   readonly searches: Searches;
 }
 
+const EXPECTED = "path, a store path or the hash of one, or q, a search";
+
 const PARTS = { status: 200, type: "application/json", lifetime: "never" } as const;
 
 /**
@@ -23,13 +25,14 @@ export function explainRoute({ searches }: ExplainRouteDeps): Route {
     name: "/explain",
     path: "/explain",
     audience: "own-names",
+    query: { GET: ["path", "q"] },
     methods: {
       async GET({ request, head }) {
         const searchParams = new URLSearchParams(queryIn(request.url));
         const query = searchParams.get("q");
         if (query !== null) return foundAnswer(await searches.find(query, waiterOf(request)), head);
         const path = storePathIn(searchParams.get("path") ?? "");
-        if (path === undefined) return statusAnswer(400, head);
+        if (path === undefined) return lineAnswer(400, `Bad Request: expected ${EXPECTED}`, head);
         const explanation = await searches.explain(path, waiterOf(request));
         return textAnswer(JSON.stringify(explanation), head, PARTS);
       },

@@ -1,6 +1,6 @@
 import { wholeNumber } from "../../base/plain_number.ts";
 import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
-import { statusAnswer, streamAnswer } from "../message/answer.ts";
+import { lineAnswer, streamAnswer } from "../message/answer.ts";
 import { linesOf } from "./event_lines.ts";
 import type { Route } from "./router.ts";
 import { queryIn } from "../message/query.ts";
@@ -19,11 +19,15 @@ export function gcRoute({ gc }: GcRouteDeps): Route {
     name: "/gc",
     path: "/gc",
     inPieces: true,
+    query: { POST: ["target", "dry-run"] },
     methods: {
       POST({ request }) {
-        const order = readOrder(request.url);
-        const events = order && gc(order);
-        if (events === undefined) return statusAnswer(400, false);
+        const order = readOrder(new URLSearchParams(queryIn(request.url)));
+        if (typeof order === "string") return lineAnswer(400, `Bad Request: expected ${order}`);
+        const events = gc(order);
+        if (events === undefined) {
+          return lineAnswer(400, "Bad Request: expected target, as larder has no size limit");
+        }
         const type = "application/x-ndjson";
         return streamAnswer(linesOf(events), { status: 200, type, lifetime: "never" });
       },
@@ -31,19 +35,11 @@ export function gcRoute({ gc }: GcRouteDeps): Route {
   };
 }
 
-/** `undefined` for an unknown, bad or repeated parameter. */
-function readOrder(url: string): GcOrder | undefined {
-  let order: GcOrder = { dryRun: false };
-  const seen = new Set<string>();
-  for (const [name, value] of new URLSearchParams(queryIn(url))) {
-    if (seen.has(name)) return undefined;
-    seen.add(name);
-    const targetBytes = name === "target" ? wholeNumber(value) : undefined;
-    if (targetBytes !== undefined) {
-      order = { ...order, targetBytes };
-    } else if (name === "dry-run" && (value === "true" || value === "false")) {
-      order = { ...order, dryRun: value === "true" };
-    } else return undefined;
-  }
-  return order;
+/** The order, or what is expected instead of a bad value. */
+function readOrder(query: URLSearchParams): GcOrder | string {
+  const [target, dryRun = "false"] = [query.get("target"), query.get("dry-run") ?? undefined];
+  const targetBytes = wholeNumber(target);
+  if (target !== null && targetBytes === undefined) return "target, a number of bytes";
+  if (dryRun !== "true" && dryRun !== "false") return "dry-run true or false";
+  return { dryRun: dryRun === "true", ...targetBytes === undefined ? {} : { targetBytes } };
 }

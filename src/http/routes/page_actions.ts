@@ -48,6 +48,7 @@ function action(path: string, run: (form: URLSearchParams) => Promise<Answer>): 
     name: path,
     path,
     audience: "own-names",
+    query: {},
     methods: {
       async POST({ request }) {
         const form = await formOf(request);

@@ -31,6 +31,7 @@ export function pinRoute(
   return {
     name: "/pin/{hash}.narinfo",
     path: PIN_REGEXP,
+    query: { POST: [KEEP_COMPLETE] },
     async describe(path) {
       const root = PIN_REGEXP.exec(path)?.[1] ?? "";
       const name = isStorePathHash(root) ? await names.ofPath(root) : undefined;
@@ -73,6 +74,7 @@ export function verifyPinsRoute(looks: Pick<PinLooks, "verify">): Route {
     path: "/pins/verify",
     inPieces: true,
     audience: "own-names",
+    query: {},
     methods: {
       POST() {
         const type = "application/x-ndjson";
@@ -94,6 +96,7 @@ export function listRoute<Item>(
     name: path,
     path,
     audience: "own-names",
+    query: {},
     methods: {
       async GET({ request, head }) {
         const items = await list(waiterOf(request));

@@ -59,6 +59,7 @@ export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
     name: "/plan",
     path: "/plan",
     audience: "own-names",
+    query: {},
     inPieces: true,
     methods: {
       async POST({ request, requestId, head }): Promise<Answer> {

@@ -32,6 +32,7 @@ export function pullRoutes({ pulls, page, nowMs }: PullRouteDeps): readonly Rout
     name: "/pulls",
     path: "/pulls",
     audience: "own-names",
+    query: { GET: ["client"] },
     methods: {
       async GET(routed) {
         const client = new URLSearchParams(queryIn(routed.request.url)).get("client");
@@ -50,6 +51,7 @@ export function pullRoutes({ pulls, page, nowMs }: PullRouteDeps): readonly Rout
     name: "/pulls/{id}",
     path: /^\/pulls\/([^/]+)$/,
     audience: "own-names",
+    query: {},
     methods: {
       async GET(routed) {
         const { request, head, params: [id = ""] } = routed;

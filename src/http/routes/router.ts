@@ -33,6 +33,11 @@ export interface Route {
   /** Handlers by method; GET serves HEAD, too. */
   readonly methods: Readonly<Partial<Record<"GET" | "POST" | "PUT" | "DELETE", Handler>>>;
   /**
+   * The parameters of the queries of larder's own routes. Another one, or one twice, is 400 with a
+   * sentence. The routes of the binary cache protocol ignore what they do not know.
+   */
+  readonly query?: Readonly<Record<string, readonly string[]>>;
+  /**
    * Limits browsers to the names of this cache. The right that a route needs is a row in
    * `access/permissions.ts`.
    */

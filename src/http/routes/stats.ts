@@ -12,6 +12,7 @@ export function statsRoute(stats: (query: StatsQuery) => Promise<Stats>): Route 
     name: "/stats",
     path: "/stats",
     audience: "own-names",
+    query: { GET: ["range"] },
     methods: {
       async GET(routed) {
         const listsClients = await routed.mayManage();

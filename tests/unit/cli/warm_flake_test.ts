@@ -13,6 +13,10 @@ const OUTPUT = "nixosConfigurations.host.config.system.build.toplevel";
 const FLAKE = `{
   outputs = _: {
     stored = "${object.storePath}";
+    number = 5;
+    function = x: x;
+    set = { a = 1; };
+    text = "hello";
     ${OUTPUT} = derivation {
       name = "nixos-system-host-24.11";
       system = "none";
@@ -49,8 +53,37 @@ Deno.test("larder warm: without a nix, or if it fails, nothing is fetched", asyn
 
   const nix = () => Promise.resolve({ isSuccess: false, output: "" });
   const failed = await runLarder(["warm", ".#hello"], { nix });
-  assert.deepEqual([failed.status, failed.err], [1, "larder: Cannot evaluate .#hello\n"]);
+  assert.deepEqual([failed.status, failed.err], [
+    1,
+    "larder: Cannot evaluate .#hello: nix says above why\n",
+  ]);
 
   const invalid = await runLarder(["warm", ".#hello", "./none"], { nix });
   assert.equal(invalid.status, 2, "before anything is evaluated");
 });
+
+nixTest(
+  "larder plan: what is no derivation is said in a sentence, without our expression",
+  async () => {
+    using nix = new NixClient();
+    using folder = tempFolder();
+    Deno.writeTextFileSync(`${folder.path}/flake.nix`, FLAKE);
+    const kinds = {
+      number: "a number",
+      function: "a function",
+      set: "a set",
+      text: "a text that is no store path",
+    };
+    for (const [output, kind] of Object.entries(kinds)) {
+      const installable = `path:${folder.path}#${output}`;
+      const { status, err } = await runLarder(["plan", installable], {
+        nix: async (args) => ({ isSuccess: true, output: await nix.run("nix", args) }),
+      });
+      const advice = "expected a derivation or a store path, as for nix build";
+      assert.deepEqual([status, err], [
+        1,
+        `larder: Cannot evaluate ${installable}: it is ${kind}; ${advice}\n`,
+      ]);
+    }
+  },
+);
