@@ -1,4 +1,4 @@
-// Runs a real larder with a size limit, random upstream faults and arbitrary clients, and checks
+// Runs one to three real larders with a size limit, random faults and arbitrary clients, and checks
 // every answer byte for byte. See scripts/soak/options.ts for the options.
 import { messageOf } from "../src/base/failure.ts";
 import { runLarder } from "../tests/support/run_larder.ts";
@@ -6,11 +6,12 @@ import { servedNar, servedNarinfo } from "../tests/support/served_nar.ts";
 import type { StoreObject } from "../tests/support/store_object.ts";
 import { Attacker } from "./soak/attacker.ts";
 import { Client } from "./soak/client.ts";
+import { Cluster } from "./soak/cluster.ts";
 import { Dice } from "./soak/dice.ts";
+import { harm } from "./soak/harm.ts";
 import { Monitor } from "./soak/monitor.ts";
 import { readOptions, type SoakOptions, USAGE } from "./soak/options.ts";
 import { mib, report } from "./soak/report.ts";
-import { Server } from "./soak/server.ts";
 import { Tally } from "./soak/tally.ts";
 import { World } from "./soak/world.ts";
 import { optionsOrExit } from "./options_or_exit.ts";
@@ -18,7 +19,6 @@ import { optionsOrExit } from "./options_or_exit.ts";
 /** A fifth of all files, so that evictions never stop. */
 const LIMIT_BYTES = 24 << 20;
 const ATTACKERS = 10;
-const KILL_AFTER_MS = 20_000;
 const MINUTE_MS = 60_000;
 const LOOK_MS = 1_000;
 const LOOKS_PER_LINE = MINUTE_MS / LOOK_MS;
@@ -34,43 +34,46 @@ const options = optionsOrExit(readOptions, USAGE);
 Deno.exit(await soak(options) ? 0 : 1);
 
 /** Resolves to true if there were no problems. */
-async function soak({ minutes, clients, seed, kills }: SoakOptions): Promise<boolean> {
+async function soak(given: SoakOptions): Promise<boolean> {
+  const { minutes, clients, seed, members } = given;
+  const harms = given.harm ? " --harm" : "";
   console.error(
-    `soak: ${clients} clients, ${minutes} min, --seed ${seed}${kills ? " --kills" : ""}`,
+    `soak: ${clients} clients, ${minutes} min, --members ${members} --seed ${seed}${harms}`,
   );
   const diceFor = (name: string) => new Dice(seed, name);
   await using world = await World.open(diceFor("world"));
-  await using server = new Server(world, LIMIT_BYTES);
-  await server.start();
+  await using cluster = await Cluster.start(world, { count: members, limitBytes: LIMIT_BYTES });
   const [tally, monitor] = [new Tally(), new Monitor(LIMIT_BYTES)];
   const endsAt = performance.now() + minutes * MINUTE_MS;
   const isOver = () => performance.now() > endsAt;
-  let killed = 0;
+  let harmed: ReadonlyMap<string, number> = new Map();
   {
-    using _watch = watch(server, monitor, tally);
+    using _watch = watch(cluster, monitor, tally);
     world.fail(diceFor("upstreams"));
-    const killing = kills ? killAgainAndAgain(server, diceFor("kills"), isOver) : 0;
-    const port = () => server.larder?.port;
+    const harming = given.harm ? harm(cluster, diceFor("harm"), isOver) : harmed;
+    const portFor = (dice: Dice) => () => dice.pick(cluster.members).larder?.port;
     const actors = [
-      ...Array.from({ length: clients }, (_, at) => (
-        new Client({ dice: diceFor(`client ${at}`), tally, world, port })
-      )),
-      ...Array.from({ length: ATTACKERS }, (_, at) => (
-        new Attacker({ dice: diceFor(`attacker ${at}`), tally, world, port })
-      )),
+      ...Array.from({ length: clients }, (_, at) => {
+        const dice = diceFor(`client ${at}`);
+        return new Client({ dice, tally, world, port: portFor(dice) });
+      }),
+      ...Array.from({ length: ATTACKERS }, (_, at) => {
+        const dice = diceFor(`attacker ${at}`);
+        return new Attacker({ dice, tally, world, port: portFor(dice) });
+      }),
     ];
     await Promise.all(actors.map(async (actor) => {
       while (!isOver()) await actor.act();
     }));
-    killed = await killing;
+    harmed = await harming;
   }
   await world.mend();
-  const endProblems = await problemsAtTheEnd(server, world, monitor);
+  const endProblems = await problemsAtTheEnd(cluster, world, monitor);
   const { text, wrongs } = report({
     tally,
     monitor,
     limitBytes: LIMIT_BYTES,
-    kills: killed,
+    harms: harmed,
     endProblems,
   });
   console.log(text);
@@ -79,11 +82,11 @@ async function soak({ minutes, clients, seed, kills }: SoakOptions): Promise<boo
 }
 
 /** Samples every second. Prints each new wrong answer, and a line every minute. */
-function watch(server: Server, monitor: Monitor, tally: Tally): Disposable {
+function watch(cluster: Cluster, monitor: Monitor, tally: Tally): Disposable {
   let count = 0;
   let printed = 0;
   const look = () => {
-    if (server.larder !== undefined) monitor.look(server.larder);
+    for (const larder of cluster.larders) monitor.look(larder);
     for (const wrong of tally.wrongs.slice(printed)) console.error(`WRONG: ${wrong}`);
     printed = tally.wrongs.length;
     const sample = monitor.samples.at(-1);
@@ -97,32 +100,18 @@ function watch(server: Server, monitor: Monitor, tally: Tally): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Resolves to the number of kills. */
-async function killAgainAndAgain(
-  server: Server,
-  dice: Dice,
-  isOver: () => boolean,
-): Promise<number> {
-  for (let count = 0;; count++) {
-    const untilMs = performance.now() + dice.below(2 * KILL_AFTER_MS);
-    while (performance.now() < untilMs && !isOver()) await pause(LOOK_MS);
-    if (isOver()) return count;
-    await server.kill();
-    await server.start();
-  }
-}
-
 /** Checks the end with healthy upstreams: all objects arrive, and files, rows and handles agree. */
 async function problemsAtTheEnd(
-  server: Server,
+  cluster: Cluster,
   world: World,
   monitor: Monitor,
 ): Promise<readonly string[]> {
   const problems: string[] = [];
-  const port = server.larder?.port ?? 0;
+  const ports = cluster.members.map(({ port }) => port);
   const untilMs = performance.now() + RECOVERY_MAX_MS;
   const has = (object: StoreObject) => world.upstreams.some((upstream) => upstream.has(object));
-  for (const object of world.objects.filter(has)) {
+  for (const [at, object] of world.objects.filter(has).entries()) {
+    const port = ports[at % ports.length] ?? 0;
     while (await lackOf(port, object) !== "") {
       await pause(RETRY_MS);
       if (performance.now() < untilMs) continue;
@@ -131,23 +120,26 @@ async function problemsAtTheEnd(
     }
   }
   await pause(QUIET_MS);
-  if (server.larder !== undefined) monitor.look(server.larder);
-  const left = await leftOver(`${server.storage}/tmp`);
+  for (const larder of cluster.larders) monitor.look(larder);
+  const left = await leftOver(`${cluster.storage}/tmp`, cluster.members.length);
   if (left.length > 0) problems.push(`left over: ${JSON.stringify(left)}`);
-  const { code } = await server.stop();
-  if (code !== 0) problems.push(`it ended with status ${code}`);
-  const words = ["fsck", "--verify-content", "--cache-storage-local", server.storage];
-  const { status, out, err } = await runLarder(words);
+  for (const member of cluster.members) {
+    const code = await cluster.end(member, "SIGTERM");
+    if (code !== 0) problems.push(`a larder ended with status ${code}`);
+  }
+  const { status, out, err } = await runLarder(["fsck", "--verify-content", ...cluster.places]);
   if (status !== 0) problems.push(`fsck: ${out}${err}`);
   return problems;
 }
 
 /** Names that dead members or downloads left in the spool after `DEAD_MAX_MS`. */
-async function leftOver(spool: string): Promise<readonly unknown[]> {
+async function leftOver(spool: string, members: number): Promise<readonly unknown[]> {
   const untilMs = performance.now() + DEAD_MAX_MS;
   for (;;) {
-    const members = [...Deno.readDirSync(spool)].map(({ name }) => name);
-    const left = members.length > 1 ? members : [...Deno.readDirSync(`${spool}/${members[0]}`)];
+    const folders = [...Deno.readDirSync(spool)].map(({ name }) => name);
+    const left = folders.length > members
+      ? folders
+      : folders.flatMap((name) => [...Deno.readDirSync(`${spool}/${name}`)]);
     if (left.length === 0 || performance.now() > untilMs) return left;
     await pause(RETRY_MS);
   }

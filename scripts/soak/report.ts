@@ -11,8 +11,8 @@ export interface Outcome {
   readonly tally: Tally;
   readonly monitor: Monitor;
   readonly limitBytes: number;
-  /** Number of kills. With any, memory and handles belong to several processes. */
-  readonly kills: number;
+  /** The faults of larders and of what they share. With any, memory belongs to many processes. */
+  readonly harms: ReadonlyMap<string, number>;
   /** The problems found at the end. */
   readonly endProblems: readonly string[];
 }
@@ -25,7 +25,7 @@ export interface Report {
 
 /** The table of a soak. The last sample is of an idle larder. */
 export function report(outcome: Outcome): Report {
-  const { tally, monitor: { samples, errors }, limitBytes, kills } = outcome;
+  const { tally, monitor: { samples, errors }, limitBytes, harms } = outcome;
   const [first, quiet] = [samples.at(0), samples.at(-1)];
   if (first === undefined || quiet === undefined) throw new Error("Cannot report: no samples");
   const thirds = [0, 1, 2].map((third) => meanResident(samples, third));
@@ -36,7 +36,7 @@ export function report(outcome: Outcome): Report {
   if (tally.wrongCount > tally.wrongs.length) wrongs.push(`${tally.wrongCount} wrongs in all`);
   if (diskMost > limitBytes) wrongs.push(`${diskMost} bytes on disk, at most ${limitBytes}`);
   const isGrowing = last > second * GROWTH_MAX && last - second > GROWTH_BYTES_MIN;
-  if (kills === 0 && isGrowing) {
+  if (harms.size === 0 && isGrowing) {
     wrongs.push(`memory grows: ${mib(second)} in the second third, ${mib(last)} in the last`);
   }
   if (quiet.deleted > 0) wrongs.push(`${quiet.deleted} files without a name are open at the end`);
@@ -44,7 +44,6 @@ export function report(outcome: Outcome): Report {
     ["wrong answers", String(tally.wrongCount)],
     ["answers", String([...tally.counts.values()].reduce((sum, count) => sum + count, 0))],
     ["bytes checked", mib(tally.answeredBytes)],
-    ["kills", String(kills)],
     [
       "memory: start, most, end",
       [first.residentBytes, most((one) => one.residentBytes), quiet.residentBytes].map(mib).join(
@@ -58,6 +57,7 @@ export function report(outcome: Outcome): Report {
     ],
     ["open files without a name: end", String(quiet.deleted)],
     ["disk: most, limit", [diskMost, limitBytes].map(mib).join(", ")],
+    ...[...harms].map(([what, count]) => [what, String(count)]),
     ...[...tally.counts].toSorted().map(([what, count]) => [what, String(count)]),
     ...[...errors].map(([msg, { count, example }]) => [
       `log: ${msg}`,
