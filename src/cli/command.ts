@@ -16,6 +16,8 @@ export interface Command {
   readonly ownFlags?: OptionTable;
   /** True if it may run this machine's Nix. All others give the permission up at their start. */
   readonly runsNix?: true;
+  /** True if its output is text for people, whose lines go on below on a narrow terminal. */
+  readonly prose?: true;
   /** Examples: command lines and their effects. */
   readonly examples: readonly (readonly [commandLine: string, effect: string])[];
   /** Resolves to the exit status. */

@@ -152,16 +152,25 @@ async function runNix(args: readonly string[]): Promise<NixOutcome | undefined> 
 }
 
 function screenSize(): ScreenSize {
-  const nowhere = { columns: undefined, rows: undefined };
+  const nowhere = { columns: columnsOf(Deno.env.get("COLUMNS")), rows: undefined };
   if (!Deno.stdout.isTerminal()) return nowhere;
   try {
     const { columns, rows } = Deno.consoleSize();
     // Some terminals do not know their size.
-    return { columns: columns || undefined, rows: rows || undefined };
+    return { columns: columns || nowhere.columns, rows: rows || undefined };
   } catch {
     return nowhere;
   }
 }
+
+/** The width that people want in a pipe; `undefined`: none is given. */
+export function columnsOf(given: string | undefined): number | undefined {
+  const columns = Number(given ?? "");
+  return Number.isSafeInteger(columns) && columns > 0 ? Math.max(columns, COLUMNS_MIN) : undefined;
+}
+
+/** No text fits fewer. */
+const COLUMNS_MIN = 60;
 
 /** False if the reader has left, as in `larder --help | head`. */
 function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): boolean {

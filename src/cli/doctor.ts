@@ -41,6 +41,7 @@ ${STORE_PATH_ABOUT}`,
   ],
   ownFlags: FLAGS,
   flags: "server",
+  prose: true,
   run: doctorCommand,
 };
 

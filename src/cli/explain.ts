@@ -36,6 +36,7 @@ the command lists them and explains none.
     ["larder explain --json /run/current-system", "Print all facts as JSON, a line for each path"],
   ],
   flags: FLAGS,
+  prose: true,
   run: explainCommand,
 };
 

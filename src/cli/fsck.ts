@@ -37,6 +37,7 @@ client.
   ],
   ownFlags: FLAGS,
   flags: "server",
+  prose: true,
   run: fsckCommand,
 };
 

@@ -40,6 +40,7 @@ that keeps it from its target. If you interrupt the command, the run stops where
     ["larder gc", "Make room now, before a large pull"],
   ],
   flags: FLAGS,
+  prose: true,
   run: gcCommand,
 };
 

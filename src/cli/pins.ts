@@ -55,6 +55,7 @@ them: see \`larder pin --name\`.
     ],
   ],
   flags: FLAGS,
+  prose: true,
   run: pinsCommand,
 };
 
@@ -104,6 +105,7 @@ function tableOf(pins: readonly Pinned[], columns = Infinity): string {
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   const tooMany = widths.reduce((sum, width) => sum + width + 2, -2) - columns;
+  if (tooMany > (widths[1] ?? 0) - NAME_COLUMNS_MIN) return listOf(head, rows);
   const nameWidth = Math.max(NAME_COLUMNS_MIN, (widths[1] ?? 0) - Math.max(0, tooMany));
   if (tooMany > 0) widths[1] = Math.min(widths[1] ?? 0, nameWidth);
   const isNumber = (column: number) => column >= 2 && column <= 5 && column !== 3;
@@ -114,6 +116,16 @@ function tableOf(pins: readonly Pinned[], columns = Infinity): string {
       return isNumber(column) ? cell.padStart(width) : cell.padEnd(width);
     }).join("  ").trimEnd() + "\n"
   ).join("");
+}
+
+/** The rows for a terminal that is too narrow for the table. */
+function listOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return rows.map(([root = "", name = "", ...cells]) => {
+    const words = cells.flatMap((cell, at) =>
+      cell === "" ? [] : [`${head[at + 2]?.toLowerCase()} ${cell}`]
+    );
+    return `${root}\n  ${name}\n  ${words.join(", ")}\n`;
+  }).join("");
 }
 
 /** A root with names goes with the last of them, unless somebody has pinned it without a name. */

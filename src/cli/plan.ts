@@ -50,6 +50,7 @@ experimental features nix-command and flakes on for that.
     ["larder plan --json ./result | jq .nowhere.paths", "Count the paths that nobody has"],
   ],
   flags: FLAGS,
+  prose: true,
   runsNix: true,
   run: planCommand,
 };

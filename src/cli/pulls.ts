@@ -7,6 +7,7 @@ import { ServerClient } from "./client/server_client.ts";
 import { ServerJson } from "./client/server_json.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { wrapped } from "../base/wrapped.ts";
 import { parseArguments } from "./flags.ts";
 
 const FLAGS = { json: JSON_FLAG, ...CLIENT_FLAGS } as const;
@@ -60,21 +61,7 @@ async function pullsCommand(args: readonly string[], process: CommandProcess): P
   }
   const columns = Math.min(process.screenSize().columns ?? COLUMNS_MAX, COLUMNS_MAX);
   for (const pull of pulls) {
-    process.writeOut(wrapped(visible(pull.at("sentence").text ?? ""), columns));
+    process.writeOut(`${wrapped(visible(pull.at("sentence").text ?? ""), columns, 2)}\n`);
   }
   return EXIT.ok;
-}
-
-/** Lines of at most so many columns; all but the first begin with two blanks. */
-function wrapped(text: string, columns: number): string {
-  let lines = "";
-  let line = "";
-  for (const word of text.split(" ")) {
-    const longer = line === "" ? word : `${line} ${word}`;
-    if (longer.length > columns && line.trim() !== "") {
-      lines += `${line}\n`;
-      line = `  ${word}`;
-    } else line = longer;
-  }
-  return `${lines}${line}\n`;
 }

@@ -9,6 +9,7 @@ import { SERVE } from "./serve.ts";
 import { OPTIONS } from "../config/options.ts";
 import { NCPS_ONLY } from "../config/options/ncps_only.ts";
 import { splitArguments } from "../config/sources/flags.ts";
+import { wrapped } from "../base/wrapped.ts";
 
 /** Runs the command in `args`. Resolves to the exit status once all output is written. */
 export async function run(args: readonly string[], real = denoProcess()): Promise<number> {
@@ -30,10 +31,17 @@ export async function run(args: readonly string[], real = denoProcess()): Promis
   if (command.runsNix !== true) process.giveUpRun();
   if (rest.some(isHelp)) return await help(given, process);
   try {
-    return await command.run(rest, process);
+    return await command.run(rest, command.prose === true ? proseProcess(rest, process) : process);
   } catch (error) {
     return explain(error, process);
   }
+}
+
+/** What the command says to people fits their terminal; JSON stays as it is. */
+function proseProcess(args: readonly string[], process: CommandProcess): CommandProcess {
+  if (args.some((word) => /^--json(=|$)/.test(word))) return process;
+  const writeOut = (text: string) => process.writeOut(wrapped(text, process.screenSize().columns));
+  return { ...process, writeOut };
 }
 
 function isHelp(given: string): boolean {
@@ -74,24 +82,6 @@ async function help(given: string | undefined, process: CommandProcess): Promise
   if (command === undefined) return await unknownCommand(given, process);
   process.writeOut(wrapped(commandHelp(command), process.screenSize().columns));
   return EXIT.ok;
-}
-
-/** The text for a narrower terminal: a long line goes on below, with its indent. */
-export function wrapped(text: string, columns = Infinity): string {
-  return text.split("\n").map((line) => {
-    if (line.length <= columns) return line;
-    const [indent = ""] = /^ */.exec(line) ?? [];
-    const lines: string[] = [];
-    let rest = line;
-    while (rest.length > columns) {
-      const space = rest.lastIndexOf(" ", columns);
-      const end = space > indent.length ? space : rest.indexOf(" ", columns);
-      if (end <= indent.length) break;
-      lines.push(rest.slice(0, end).trimEnd());
-      rest = indent + rest.slice(end).trimStart();
-    }
-    return [...lines, rest].join("\n");
-  }).join("\n");
 }
 
 async function unknownCommand(given: string, process: CommandProcess): Promise<number> {

@@ -108,6 +108,7 @@ interface StatusRequest {
   readonly server: string;
   readonly strict: boolean;
   readonly json: boolean;
+  readonly watch: boolean;
 }
 
 async function showOnce(request: StatusRequest, process: Output): Promise<number> {
@@ -126,7 +127,7 @@ async function showOnce(request: StatusRequest, process: Output): Promise<number
   }
   const stats = new ServerJson(value);
   if (request.json) process.writeOut(`${JSON.stringify(value, null, 2)}\n`);
-  else process.writeOut(statusScreen({ server, stats }, process.screenSize()));
+  else process.writeOut(statusScreen({ server, stats }, process.screenSize(), !request.watch));
   const { isWell } = shownVerdict(stats, stats.at("at").timeMs ?? clock.wallMs());
   return isWell || !request.strict ? EXIT.ok : EXIT.failed;
 }

@@ -42,6 +42,7 @@ complete. The command ends with status 1 if a path is missing or a file was dama
     ["larder verify --pins --json | jq '.pins[] | select(.complete | not)'", "List the others"],
   ],
   flags: FLAGS,
+  prose: true,
   run: verifyCommand,
 };
 

@@ -42,6 +42,7 @@ This machine's nix evaluates the output of a flake, and does not build it.
     ],
   ],
   flags: FLAGS,
+  prose: true,
   runsNix: true,
   run: warmCommand,
 };

@@ -6,11 +6,12 @@ import { clock } from "../../runtime/current.ts";
 import { limitOrigin, type LimitSource } from "../../space/size_limit.ts";
 import type { ServerJson } from "../client/server_json.ts";
 import { memberLines, problemLines, transferLines, upstreamLines } from "./status_lists.ts";
+import { wrapped } from "../../base/wrapped.ts";
 import { shownVerdict } from "./shown_verdict.ts";
 
 /** Size of the terminal. */
 export interface ScreenSize {
-  /** `undefined` outside a terminal: no line is cut. */
+  /** `undefined` outside a terminal, unless `COLUMNS` says it: no line is cut then. */
   readonly columns: number | undefined;
   /** `undefined` outside a terminal. */
   readonly rows: number | undefined;
@@ -32,7 +33,11 @@ const LISTS = 4;
 const ROWS_OF_THE_REST = 12;
 
 /** The state of a server on one screen: a line for each thing, the verdict first. */
-export function statusScreen({ server, stats }: StatusFacts, size: ScreenSize): string {
+export function statusScreen(
+  { server, stats }: StatusFacts,
+  size: ScreenSize,
+  isWrapped = false,
+): string {
   const listMax = listMaxOf(size.rows);
   const nowMs = stats.at("at").timeMs ?? clock.wallMs();
   const version = stats.at("version").text ?? "(unknown version)";
@@ -51,7 +56,7 @@ export function statusScreen({ server, stats }: StatusFacts, size: ScreenSize): 
     ...block("Pins", pinLines(stats)),
     ...block("Problems", problemLines(stats, { nowMs, max: listMax })),
   ];
-  return lines.map((line) => `${fitted(visible(line), size.columns)}\n`).join("");
+  return lines.map((line) => `${fitted(visible(line), size.columns, isWrapped)}\n`).join("");
 }
 
 function listMaxOf(rows: number | undefined): number {
@@ -64,12 +69,21 @@ function block(label: string, lines: readonly string[]): readonly string[] {
   return lines.map((line, index) => `${(index === 0 ? label : "").padEnd(LABEL_COLUMNS)}${line}`);
 }
 
-/** A line that fits a narrower terminal: without the gaps of its columns, then cut. */
-function fitted(line: string, columns = Infinity): string {
+/** A narrower terminal would show little more than the labels. */
+const WRAP_COLUMNS_MIN = 60;
+
+/**
+ * A line that fits a narrower terminal: without the gaps of its columns. What is too long even then
+ * goes on below, or is cut where each thing has one line.
+ */
+function fitted(line: string, columns = Infinity, isWrapped = false): string {
   if (line.length <= columns) return line.trimEnd();
   const text = line.slice(LABEL_COLUMNS).replaceAll(/(\S) {2,}/g, "$1  ");
   const tight = line.slice(0, LABEL_COLUMNS) + text;
-  return tight.length <= columns ? tight : `${tight.slice(0, columns - 1)}…`;
+  if (tight.length <= columns) return tight;
+  if (!isWrapped || columns < WRAP_COLUMNS_MIN) return `${tight.slice(0, columns - 1)}…`;
+  const [indent = ""] = /^ */.exec(tight) ?? [];
+  return wrapped(tight, columns, Math.max(0, LABEL_COLUMNS - indent.length));
 }
 
 function requestLines(stats: ServerJson): readonly string[] {
