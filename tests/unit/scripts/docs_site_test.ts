@@ -82,6 +82,15 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   "token": "security.html#tokens",
   "cachix": "upstreams.html#cachix",
   "migrate": "moving-from-ncps.html",
+  "forbidden": "troubleshooting.html#a-page-says-forbidden-or-that-larder-does-not-know-its-name",
+  "403": "troubleshooting.html#a-page-says-forbidden-or-that-larder-does-not-know-its-name",
+  "offline": "complete-pins.html#without-the-internet",
+  "synology": "installation.html#synology-and-other-nas",
+  "change port": "installation.html#change-the-port",
+  "port": "installation.html#change-the-port",
+  "hang": "troubleshooting.html#a-build-hangs",
+  "it hangs": "troubleshooting.html#a-build-hangs",
+  "stuck": "troubleshooting.html#a-build-hangs",
 };
 
 const HITS_AT_A_GLANCE = 4;
