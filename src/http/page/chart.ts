@@ -13,6 +13,8 @@ export interface Chart {
   readonly headline: string;
   /** Meaning of the headline, in a few words. */
   readonly detail: string;
+  /** Each of its figures under its own name, where there are several. Default: the headline. */
+  readonly figures?: Readonly<Record<string, string>>;
   /** The first has the accent colour, the second is grey. */
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;

@@ -71,9 +71,9 @@ function columnOf(charts: readonly Chart[], one: Chart): number {
 function stillPart(charts: readonly Chart[], phrase: string): Part {
   return charts.length > 0 &&
     markup`<p class="quiet">Too few changes ${phrase} for a chart: ${
-      charts.map(({ title, headline }, index) =>
-        markup`${index > 0 && ", "}${title.toLowerCase()} <b>${headline}</b>`
-      )
+      charts.flatMap(({ title, headline, figures = { [title.toLowerCase()]: headline } }) =>
+        Object.entries(figures)
+      ).map(([name, figure], index) => markup`${index > 0 && ", "}${name} <b>${figure}</b>`)
     }.</p>`;
 }
 
@@ -114,12 +114,14 @@ function chartsOf(history: HistoryStats, inFlightNow: number): readonly Chart[] 
 }
 
 function trafficCharts({ phrase, each, total }: Sums): readonly Chart[] {
-  const fetched = total((figures) => figures.fetched_bytes);
+  const served = formatBytes(total((figures) => figures.served_bytes));
+  const fetched = formatBytes(total((figures) => figures.fetched_bytes));
   return [
     {
       title: "Served and fetched",
-      headline: formatBytes(total((f) => f.served_bytes)),
-      detail: `served, ${formatBytes(fetched)} fetched ${phrase}`,
+      headline: served,
+      detail: `served, ${fetched} fetched ${phrase}`,
+      figures: { served, fetched },
       series: [
         { name: "served", shape: "bars", values: each((f) => f.served_bytes) },
         { name: "fetched", shape: "line", values: each((f) => f.fetched_bytes) },
