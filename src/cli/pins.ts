@@ -40,7 +40,8 @@ export const PINS: Command = {
   about:
     `STORED counts the paths of the closure whose NAR file is stored. COMPLETE is "yes" if the last
 look found all of them here, "kept" if larder keeps it so, else how many are missing. larder looks
-every night, and \`larder verify --pins\` now. SIZE is the size of the stored NAR files, and OWN the
+every night, and \`larder verify --pins\` now. Within a minute of a pin both are "counting", until
+the first count. SIZE is the size of the stored NAR files, and OWN the
 part that no other pin reaches: it goes if you unpin. \`larder pin --keep-complete\` fetches the
 missing paths, and keeps them.
 UNDER has the names that hold the pin, and goes with the last of
@@ -97,7 +98,7 @@ function tableOf(pins: readonly Pinned[], columns = Infinity): string {
     name ?? "(not stored)",
     String(stored),
     completenessWord(pin),
-    own_bytes === undefined ? "?" : formatBytes(own_bytes),
+    own_bytes === undefined ? "counting" : formatBytes(own_bytes),
     formatBytes(bytes),
     pinned_at.slice(0, 10),
     ...hasNames ? [holdersOf(pin)] : [],

@@ -40,7 +40,8 @@ export function completenessWord(
 ): string {
   const gone = Math.max(missing, look?.missing ?? 0);
   if (gone > 0) return `${gone} missing`;
-  if (complete !== true) return "?";
+  // The first look begins within a minute of the pin.
+  if (complete !== true) return "counting";
   return keep_complete ? "kept" : "yes";
 }
 

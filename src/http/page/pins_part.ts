@@ -64,7 +64,9 @@ function completeness(
   at: string,
 ): Html {
   if (look === null) {
-    return markup`No look at its paths yet${keep_complete && ": larder fetches them"}`;
+    return markup`Its paths are being looked at, for the first time${
+      keep_complete && ": larder fetches those that are missing"
+    }`;
   }
   const { paths, missing, upstream, nowhere, examples } = look;
   if (missing === 0) {

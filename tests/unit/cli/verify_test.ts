@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { completenessWord } from "../../../src/cli/client/completeness.ts";
 import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { runLarder } from "../../support/run_larder.ts";
 import { chain, type StoreObject } from "../../support/store_object.ts";
@@ -85,6 +86,11 @@ Deno.test("larder verify: what is not larder's form is not shown", async () => {
     assert.deepEqual([status, out], [1, ""]);
     assert.equal(err, "larder: Cannot read the run's progress: is the server larder?\n");
   }
+});
+
+Deno.test("larder pins: what is not counted yet says so", () => {
+  assert.equal(completenessWord({}), "counting");
+  assert.equal(completenessWord({ complete: null, look: null }), "counting");
 });
 
 Deno.test("larder pins: the table fits 100 columns, whatever the pins are", async () => {

@@ -48,17 +48,17 @@ Deno.test("page: a pin shows what it alone holds, and all pins their sum", () =>
 Deno.test("page: a pin that rolls shows its names, and if it is pinned by hand too", () => {
   assert.match(
     told({ ...COUNTED, ...HELD }),
-    /pinned 11 s ago under ci\/main, host\/laptopNo look/,
+    /pinned 11 s ago under ci\/main, host\/laptopIts paths are/,
   );
   const both = told({ ...COUNTED, ...HELD, rolls: false });
-  assert.match(both, /pinned 11 s ago under ci\/main, host\/laptop and by handNo look/);
+  assert.match(both, /pinned 11 s ago under ci\/main, host\/laptop and by handIts paths are/);
   assert.doesNotMatch(told(COUNTED), /under|by hand/);
 });
 
 Deno.test("page: a pin says whether it is complete, or what is missing and where it is", () => {
   const at = "2026-01-02T03:04:06Z";
   const whole = { at, paths: 3, missing: 0, upstream: 0, nowhere: 0, examples: [] };
-  assert.match(toldOf([COUNTED], {}), /No look at its paths yet/);
+  assert.match(toldOf([COUNTED], {}), /Its paths are being looked at, for the first time/);
   assert.match(
     toldOf([COUNTED], { complete: true, look: whole }),
     /Complete: all 3 paths are here, looked at 10 s ago/,
