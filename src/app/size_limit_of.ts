@@ -10,8 +10,8 @@ export const LOOK_AT_DISK_EVERY_MS = 60_000;
 export function sizeLimitOf(settings: Settings, { temp }: Pick<Folders, "temp">): SizeLimit {
   const order = settings["cache.max-size"];
   if (order === "unlimited") return SizeLimit.of(Infinity);
-  if (order !== "auto") return SizeLimit.of(order);
   const { nars } = storePlaces(settings);
+  if (order !== "auto") return SizeLimit.of(order, nars.kind === "s3");
   return nars.kind === "s3" ? SizeLimit.ofBucket() : SizeLimit.ofDisk(diskOf(nars.folder, temp));
 }
 

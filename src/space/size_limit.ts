@@ -50,25 +50,32 @@ export class SizeLimit {
   #bytes: number;
   #reserveBytes: number | undefined;
   readonly #disk: StorageDisk | undefined;
+  /** True where the NAR files are in a bucket: the disk says nothing of their room. */
+  readonly isOfBucket: boolean;
 
-  private constructor(source: LimitSource, bytes: number, disk?: StorageDisk) {
+  private constructor(
+    source: LimitSource,
+    bytes: number,
+    { disk, isOfBucket = false }: { disk?: StorageDisk; isOfBucket?: boolean } = {},
+  ) {
     this.#source = source;
     this.#bytes = bytes;
     this.#disk = disk;
+    this.isOfBucket = isOfBucket;
   }
 
   /** A size that the operator names; `Infinity` for none. */
-  static of(bytes: number): SizeLimit {
-    return new SizeLimit(bytes === Infinity ? "unlimited" : "set", bytes);
+  static of(bytes: number, isOfBucket = false): SizeLimit {
+    return new SizeLimit(bytes === Infinity ? "unlimited" : "set", bytes, { isOfBucket });
   }
 
   static ofBucket(): SizeLimit {
-    return new SizeLimit("bucket", Infinity);
+    return new SizeLimit("bucket", Infinity, { isOfBucket: true });
   }
 
   /** Has no room before the first `look`. */
   static ofDisk(disk: StorageDisk): SizeLimit {
-    return new SizeLimit("disk", 0, disk);
+    return new SizeLimit("disk", 0, { disk });
   }
 
   /** `Infinity` without a limit. */

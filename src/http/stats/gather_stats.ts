@@ -112,7 +112,10 @@ export async function gatherStats(
     uptime_seconds: Math.max(0, Math.round((atMs - startedAtMs) / 1_000)),
     public_key: publicKey ?? null,
     client: client ?? null,
-    verdict: verdictOf({ upstreams, size, problems, members, atMs }),
+    verdict: verdictOf({
+      ...{ upstreams, size, problems, members, atMs },
+      isOfBucket: storage.budget.limit.isOfBucket,
+    }),
     requests: { narinfo: requestStats(metrics, "narinfo"), nar: requestStats(metrics, "nar") },
     traffic: trafficStats(metrics),
     lifetime,

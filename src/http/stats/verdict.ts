@@ -26,6 +26,8 @@ const CAUSES: Readonly<Record<Unusable["cause"], readonly [one: string, several:
 export interface Judged {
   readonly upstreams: readonly UpstreamStats[];
   readonly size: SizeStats;
+  /** True where the NAR files are in a bucket. Default: they are on the disk. */
+  readonly isOfBucket?: boolean;
   readonly problems: readonly Problem[];
   /** Default: this larder is alone. */
   readonly members?: readonly MemberStats[];
@@ -33,7 +35,9 @@ export interface Judged {
 }
 
 /** All is well, or the faults and their remedies: the errors first. */
-export function verdictOf({ upstreams, size, problems, members = [], atMs }: Judged): VerdictStats {
+export function verdictOf(
+  { upstreams, size, isOfBucket = false, problems, members = [], atMs }: Judged,
+): VerdictStats {
   const ofUpstreams = upstreamFaults(upstreams, atMs);
   const failing = new Set(
     upstreams.filter((one) => upstreamStateOf(one, atMs) !== "up").map(({ url }) => url),
@@ -47,6 +51,7 @@ export function verdictOf({ upstreams, size, problems, members = [], atMs }: Jud
   const faults = [
     ...ofUpstreams,
     ...spaceFaults(isDiskKnown ? { ...size, disk_free_bytes: null } : size),
+    ...isOfBucket || isDiskKnown ? [] : limitFaults(size),
     ...members.filter(({ state }) => state === "gone").map((one) => memberFault(one, atMs)),
     ...present.map((one) => problemFault(one, atMs)),
   ].toSorted((a, b) => Number(b.level === "error") - Number(a.level === "error"));
@@ -148,6 +153,23 @@ function spaceFaults(
     faults.push({ level: "warn", text, hint: moreRoomHint(limit_source) });
   }
   return faults;
+}
+
+/** The part of a disk's room that a limit may take: others need some, too. */
+const ADVISED_SHARE = 0.9;
+
+/** A size that the disk has no room for: it is full before larder evicts anything. */
+function limitFaults(
+  { used_bytes, reserved_bytes, limit_bytes, limit_source, disk_free_bytes }: SizeStats,
+): FaultStats[] {
+  if (limit_source !== "set" || limit_bytes === null || disk_free_bytes === null) return [];
+  const possible = used_bytes + reserved_bytes + disk_free_bytes;
+  if (limit_bytes <= possible) return [];
+  const text = `The size limit of ${formatBytes(limit_bytes)} cannot hold: the disk has room for ` +
+    `${formatBytes(possible)}`;
+  const gib = Math.floor(possible * ADVISED_SHARE / 2 ** 30);
+  const size = gib > 0 ? `, or to ${gib}G at most` : "";
+  return [{ level: "warn", text, hint: `set --cache-max-size to auto${size}` }];
 }
 
 /**

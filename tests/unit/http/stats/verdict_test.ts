@@ -60,6 +60,27 @@ function verdict(judged: Partial<Judged>) {
   return verdictOf({ upstreams: [upstream("found")], size: ROOMY, problems: [], atMs, ...judged });
 }
 
+Deno.test("verdict: a limit above the disk cannot hold, and it says what to set", () => {
+  const size = {
+    ...ROOMY,
+    ...{ limit_bytes: 5 * 2 ** 40, limit_source: "set" as const },
+    ...{ used_bytes: 20 * 2 ** 30, reserved_bytes: 2 ** 30, disk_free_bytes: 199 * 2 ** 30 },
+  };
+  assert.deepEqual(verdict({ size }).faults, [{
+    level: "warn",
+    text: "The size limit of 5.0 TiB cannot hold: the disk has room for 220.0 GiB",
+    hint: "set --cache-max-size to auto, or to 198G at most",
+  }]);
+  for (
+    const fits of [
+      { size: { ...size, limit_bytes: 220 * 2 ** 30 } },
+      { size: { ...size, disk_free_bytes: null } },
+      { size: { ...size, limit_source: "disk" as const } },
+      { size, isOfBucket: true },
+    ]
+  ) assert.equal(verdict(fits).is_well, true);
+});
+
 Deno.test("verdict: an outage is a fault until its end, with the times that are known", () => {
   const hint = "check the server";
   const textsAt = (atMs: number, times: Partial<Problem> = {}) =>
