@@ -56,10 +56,19 @@ export interface Problem {
 
 type ProblemLine = Pick<Problem, "level" | "message" | "facts">;
 
-/** A problem, and the present outages of which it consists: the line of each, by its row. */
-interface Noted extends Problem {
-  readonly open: ReadonlyMap<string, ProblemLine>;
+/** An outage of a problem. */
+interface NotedOutage extends ProblemLine {
+  /** When it ended, where others of the problem last. */
+  readonly overAtMs?: number;
 }
+
+/** A problem, and the outages of which it consists, by their rows. */
+interface Noted extends Problem {
+  readonly outages: ReadonlyMap<string, NotedOutage>;
+}
+
+/** So long the end of one outage changes no title: the others usually end, too. */
+const TITLE_FOR_MS = 10_000;
 
 /** An event that comes so long before or after an outage is a part of it. */
 const NEAR_MS = 2_000;
@@ -127,7 +136,12 @@ export class RecentProblems {
 
   /** The newest first. */
   list(): readonly Problem[] {
-    return [...this.#problems.values()].reverse().map(({ open: _, ...problem }) => problem);
+    const nowMs = this.#nowMs();
+    return [...this.#problems.values()].reverse().map(({ outages, ...problem }) => (
+      outages.size === 0 || problem.overAtMs !== undefined
+        ? problem
+        : { ...problem, ...lineOf(outages, nowMs) }
+    ));
   }
 
   /** The level of an event's first line; `undefined` for an event of another NAR, and for none. */
@@ -151,19 +165,23 @@ export class RecentProblems {
     // Of several messages, the one with a hint says the most.
     const facts = { ...hint === undefined ? {} : { hint }, ...shownFacts(given) };
     const line = { level, message, facts };
-    const open = new Map(lasting?.open);
-    if (begun !== undefined) open.set(begun.row, gravest([open.get(begun.row) ?? line, line]));
+    const outages = new Map(lasting?.outages);
+    if (begun !== undefined) {
+      const present = outages.get(begun.row);
+      const isPresent = present !== undefined && present.overAtMs === undefined;
+      outages.set(begun.row, gravest([isPresent ? present : line, line]));
+    }
     this.#problems.set(key, {
       part: failedPart(message, given),
-      ...begun === undefined ? line : gravest([...open.values()]),
+      ...begun === undefined ? line : lineOf(outages, lastAtMs),
       count: isEnd ? count : count + 1,
       firstAtMs,
       begunAtMs: lasting?.begunAtMs ?? lastAtMs,
       lastAtMs,
       overAtMs: begun === undefined && this.#isPartOfOutage(message, given) ? lastAtMs : undefined,
-      open,
+      outages,
     });
-    if (begun !== undefined && open.size === 1) this.#takeEvents(failedPart(message, given));
+    if (begun !== undefined && outages.size === 1) this.#takeEvents(failedPart(message, given));
     if (this.#problems.size > PROBLEMS_MAX) this.#problems.delete(this.#leastOf(lastAtMs));
   }
 
@@ -197,15 +215,17 @@ export class RecentProblems {
   #end(message: string, { upstream = "" }: Facts = {}): void {
     const ended = endedBy(message);
     if (ended === undefined) return;
+    const nowMs = this.#nowMs();
     for (const [key, problem] of this.#problems) {
-      const { facts, open: before } = problem;
-      if (!before.has(ended.row)) continue;
+      const { facts, outages: before } = problem;
+      const outage = before.get(ended.row);
+      if (outage === undefined || outage.overAtMs !== undefined) continue;
       // The facts at the end of an outage may name no upstream, where those at its begin did.
       if (ended.isPerUpstream && (facts["upstream"] ?? "") !== upstream) continue;
-      const open = new Map(before);
-      open.delete(ended.row);
-      const left = open.size > 0 ? gravest([...open.values()]) : { overAtMs: this.#nowMs() };
-      this.#problems.set(key, { ...problem, ...left, open });
+      const outages = new Map(before).set(ended.row, { ...outage, overAtMs: nowMs });
+      const isOver = outages.values().every(({ overAtMs }) => overAtMs !== undefined);
+      const shown = { ...problem, ...lineOf(before, nowMs), outages };
+      this.#problems.set(key, isOver ? { ...shown, overAtMs: nowMs } : shown);
     }
   }
 }
@@ -214,6 +234,15 @@ function keyOfMessage(message: string, facts: Facts): string {
   const { isPerUpstream = true } = begunBy(message) ?? {};
   const { upstream = "" } = facts;
   return JSON.stringify([failedPart(message, facts), isPerUpstream ? upstream : ""]);
+}
+
+/** The line of a problem whose outages these are. */
+function lineOf(outages: ReadonlyMap<string, NotedOutage>, nowMs: number): ProblemLine {
+  const shown = [...outages.values()].filter(({ overAtMs = Infinity }) => (
+    overAtMs > nowMs - TITLE_FOR_MS
+  ));
+  const { level, message, facts } = gravest(shown);
+  return { level, message, facts };
 }
 
 /** The line of a problem: the newest of the gravest. */

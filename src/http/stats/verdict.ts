@@ -11,6 +11,9 @@ import { upstreamStateOf } from "./shown_state.ts";
 /** Below this, downloads soon stop being stored. */
 const DISK_FREE_MIN_BYTES = 1 << 30;
 
+/** The free bytes of a disk may be as old as that. */
+const DISK_LOOK_MAX_MS = 6_000;
+
 const PINNED_PART_MAX = 0.95;
 
 /** Predicates of a cause: for one upstream, and for several. */
@@ -47,7 +50,9 @@ export function verdictOf(
     isFault(problem, atMs) && !failing.has(String(problem.facts["upstream"]))
   );
   // A full disk has said so itself.
-  const isDiskKnown = present.some(({ part }) => part === DISK);
+  const isDiskKnown = problems.some(({ part, overAtMs = Infinity }) =>
+    part === DISK && overAtMs > atMs - DISK_LOOK_MAX_MS
+  );
   const faults = [
     ...ofUpstreams,
     ...spaceFaults(isDiskKnown ? { ...size, disk_free_bytes: null } : size),

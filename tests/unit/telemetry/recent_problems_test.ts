@@ -62,7 +62,7 @@ Deno.test("problems: a kind has one row for each upstream, until it is over", ()
 
   log.info("upstream is up again", UPSTREAM);
   log.info("upstream answers again", UPSTREAM);
-  assert.deepEqual(shown()[1]?.slice(3), [2, 5], "over with the last of its outages");
+  assert.deepEqual(shown()[1]?.slice(3), [2, 7], "over with the last of its outages");
 
   log.warn("upstream is down", UPSTREAM);
   assert.deepEqual(shown()[0], ["upstream is down", "https://a.example", undefined, 3, undefined]);
@@ -151,7 +151,8 @@ Deno.test("problems: an outage is present until its end, an event for 15 minutes
 });
 
 Deno.test("problems: the outages of one part are one, which ends with the last of them", () => {
-  const problems = new RecentProblems(() => 0);
+  let nowMs = 0;
+  const problems = new RecentProblems(() => nowMs);
   const log = problems.watch(silentLogger());
   const shown = () =>
     problems.list().map(({ part, message, overAtMs }) => [part, message, overAtMs]);
@@ -159,9 +160,30 @@ Deno.test("problems: the outages of one part are one, which ends with the last o
   log.warn("heartbeat not written", { error: "database is locked" });
   assert.deepEqual(shown(), [["database", "heartbeat not written", undefined]]);
   log.info("heartbeats are written again");
-  assert.deepEqual(shown(), [["database", "touches not written", undefined]]);
+  assert.deepEqual(shown(), [["database", "heartbeat not written", undefined]], "one title");
+  nowMs = 10_000;
+  assert.deepEqual(shown(), [["database", "touches not written", undefined]], "what lasts");
   log.info("touches are written again");
-  assert.deepEqual(shown(), [["database", "touches not written", 0]]);
+  assert.deepEqual(shown(), [["database", "touches not written", 10_000]]);
+});
+
+Deno.test("problems: Redis is one problem of one title until locks are acquired again", () => {
+  let nowMs = 0;
+  const problems = new RecentProblems(() => nowMs);
+  const log = problems.watch(silentLogger());
+  const shown = () => problems.list().map(({ message, overAtMs }) => [message, overAtMs]);
+  const open = "circuit breaker open: Redis is unavailable";
+  log.warn(open);
+  log.warn("failed to acquire lock", { reason: "circuit_breaker" });
+  assert.deepEqual(shown(), [[open, undefined]]);
+  nowMs = 5_000;
+  log.info("circuit breaker closed: Redis is available again");
+  nowMs = 6_000;
+  log.debug("failed to acquire lock", { reason: "circuit_breaker" });
+  assert.deepEqual(shown(), [[open, undefined]]);
+  nowMs = 8_000;
+  log.info("locks are acquired again");
+  assert.deepEqual(shown(), [[open, 8_000]]);
 });
 
 Deno.test("problems: a full disk is one problem, whatever it keeps from working", () => {
