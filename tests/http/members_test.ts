@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { Failure } from "../../src/base/failure.ts";
+import { MemberReports } from "../../src/http/stats/member_reports.ts";
+import { formatStatus } from "../../src/http/stats/member_status.ts";
 import { GatedNar } from "../support/gated_nar.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { readStats } from "../support/stats_of.ts";
 import { scrape } from "../support/scrape.ts";
+import { MemoryMemberBoard } from "../support/memory_member_board.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { REPORTED, reportedMembers } from "../support/reported_members.ts";
@@ -129,6 +132,45 @@ Deno.test("members: a killed one that runs again is no fault any more", async ()
   const { verdict } = await readStats(await cache.get("/stats"));
   assert.deepEqual(verdict.faults, []);
   assert.deepEqual((await membersOf(cache)).map(({ id }) => id), ["test", "again"]);
+});
+
+Deno.test("members: one at the URL of a killed one replaces it at once, whatever its host", async () => {
+  const startedAt = (ageMs: number) => new Date(Date.now() - ageMs).toISOString();
+  const members = reportedMembers({
+    // Not even its silence is long enough.
+    killed: { silentMs: 4_000, status: { host: "b2f0c1", started_at: startedAt(600_000) } },
+    again: { status: { host: "77ae09", started_at: startedAt(1_000) } },
+    elsewhere: { silentMs: 60_000, status: { host: "c3", url: "http://larder-3.example:8501" } },
+  });
+  await using cache = await TestCache.open({ upstreams: [], members });
+  await cache.reportToMembers();
+  assert.deepEqual((await membersOf(cache)).map(({ id }) => id), ["test", "again", "elsewhere"]);
+});
+
+Deno.test("members: their silence during an outage of the database is none", async () => {
+  let nowMs = Date.now();
+  const status = formatStatus(REPORTED);
+  const board = new MemoryMemberBoard(() => nowMs, [
+    ["living", { status, atMs: nowMs }],
+    ["dead", { status: formatStatus({ ...REPORTED, host: "x", url: null }), atMs: nowMs - 20_000 }],
+  ]);
+  const report = board.report.bind(board);
+  await using reports = new MemberReports({
+    ...{ board, self: "self", isShared: true, status: () => Promise.resolve(REPORTED) },
+    ...{ nowMs: () => nowMs, log: { debug() {} } },
+  });
+  const states = async (afterMs: number) => {
+    nowMs += afterMs;
+    await reports.exchange();
+    return reports.list().map(({ id, state }) => `${id} ${state}`);
+  };
+  assert.deepEqual(await states(0), ["self running", "living running", "dead gone"]);
+  board.report = () => Promise.reject(new Error("Cannot use the database"));
+  assert.deepEqual(await states(60_000), ["self running", "living running", "dead gone"]);
+  board.report = report;
+  assert.deepEqual(await states(5_000), ["self running", "living running", "dead gone"]);
+  assert.deepEqual(await states(14_000), ["self running", "living running", "dead gone"]);
+  assert.deepEqual(await states(1_000), ["self running", "living gone", "dead gone"]);
 });
 
 Deno.test("members: one that takes the place of a killed one leaves no report of it behind", async () => {

@@ -13,6 +13,8 @@ const LENGTHS_MS = [100, 2_500, 12_000, 120_000];
 const objects = Array.from({ length: 60 }, (_, seed) => (
   makeStoreObject({ name: `thing-${seed}`, size: 2_000 * (seed % 7 + 1), seed })
 ));
+/** How often the verdict is read behind an outage. */
+const LOOK_EVERY_MS = 1_000;
 const CAPACITY_BYTES = 1e12;
 /** Small enough that reservations need the ledger; all objects fit. */
 const SMALL_LIMIT_BYTES = 2e6;
@@ -30,7 +32,7 @@ interface Kind {
   readonly options?: Partial<SceneOptions>;
   /** The reason that is counted for NARs that were not kept. Default: none. */
   readonly notKept?: NotKept;
-  /** How long answers from within the outage may still come behind its end. Default: none do. */
+  /** Of an upstream: how long answers from within the outage may still come behind its end. */
   readonly trailMs?: number;
 }
 
@@ -47,11 +49,15 @@ function upstreamKind(fault: typeof UPSTREAM_FAULTS[number], count: number): Kin
   };
 }
 
-function outagesKind(outage: PlayedOutages, notKept?: NotKept): Kind {
+function outagesKind(
+  outage: PlayedOutages,
+  notKept?: NotKept,
+  hasSmallLimit = outage.database !== undefined,
+): Kind {
   const outages: PlayedOutages = {};
   return {
     ...notKept && { notKept },
-    options: { outages, limitBytes: SMALL_LIMIT_BYTES },
+    options: { outages, limitBytes: hasSmallLimit ? SMALL_LIMIT_BYTES : 1e9 },
     begin: () => void Object.assign(outages, outage),
     end() {
       outages.database = undefined;
@@ -92,6 +98,8 @@ const KINDS: Readonly<Record<string, () => Kind>> = {
       { store: { operations: ALL, afterMs: 5 } },
       "storage_error",
     ),
+  "the store refuses, near the limit": () =>
+    outagesKind({ store: { operations: ALL, afterMs: 5 } }, "storage_error", true),
   "the store is silent": () =>
     outagesKind(
       { store: { operations: ALL, afterMs: 5_000 } },
@@ -116,22 +124,27 @@ const KINDS: Readonly<Record<string, () => Kind>> = {
 };
 
 for (const [name, kindOf] of Object.entries(KINDS)) {
-  Deno.test(`outages: ${name}, for however long: all is well ten seconds later`, async () => {
-    for (const lengthMs of LENGTHS_MS) {
-      const kind = kindOf();
-      const options = { upstreams: [{}], takesUploads: true, negativeTtlMs: 0, ...kind.options };
-      await playScene(
-        { ...options, objects },
-        (scene) => play(scene, kind, lengthMs),
-      );
-    }
-  });
+  // Of several upstreams, members see what one sees.
+  for (const memberCount of /^one of 2|limit$/.test(name) ? [1] : [1, 3]) {
+    const scene = memberCount === 1 ? name : `${name}, of three members`;
+    Deno.test(`outages: ${scene}, for however long: all is well ten seconds later`, async () => {
+      for (const lengthMs of LENGTHS_MS) {
+        const kind = kindOf();
+        const options = { upstreams: [{}], takesUploads: true, negativeTtlMs: 0, ...kind.options };
+        const shared = memberCount === 1 ? {} : { locks, memberCount };
+        await playScene(
+          { ...options, ...shared, objects },
+          (scene) => play(scene, kind, lengthMs),
+        );
+      }
+    });
+  }
 }
 
 /** An outage of that length under traffic, then silence. */
 async function play(
   scene: Scene,
-  { begin, end, trailMs = 0, notKept }: Kind,
+  { begin, end, trailMs, notKept }: Kind,
   lengthMs: number,
 ): Promise<void> {
   const about = `${lengthMs} ms`;
@@ -139,18 +152,26 @@ async function play(
   // Their NARs come within the outage.
   for (const object of objects.slice(20, 50)) await scene.narinfo(object);
   await scene.pause(30_000);
-  assert.deepEqual(await faults(scene), [], `${about}: all is well before`);
+  for (const member of scene.members) {
+    assert.deepEqual(await faults(scene, member), [], `${about}: all is well before`);
+  }
   begin(scene);
   const clients = new AbortController();
   const gone = Array.from({ length: 3 }, (_, at) => client(scene, at, clients.signal));
   await scene.pause(lengthMs);
-  const during = await faults(scene);
+  const during = await Promise.all(scene.members.map((member) => faults(scene, member)));
   clients.abort(new TypeError("left"));
   end(scene);
-  await scene.pause(trailMs + MENDED_WITHIN_MS);
-  const after = await faults(scene);
-  assert.deepEqual(after, [], `${about}: all is well after ${during}`);
-  assert.ok(during.length <= 1, `${about}: one outage is one problem: ${during}`);
+  for (const seen of during) assert.ok(seen.length <= 1, `${about}: one problem: ${seen}`);
+  for (let leftMs = (trailMs ?? 0) + MENDED_WITHIN_MS; leftMs > 0; leftMs -= LOOK_EVERY_MS) {
+    // An upstream comes back in steps: its narinfos, its NARs, its speed.
+    if (trailMs === undefined) await checkOneProblem(scene, during, about);
+    await scene.pause(Math.min(leftMs, LOOK_EVERY_MS));
+  }
+  for (const [at, member] of scene.members.entries()) {
+    const after = await faults(scene, member);
+    assert.deepEqual(after, [], `${about}: all is well with ${member} after ${during[at]}`);
+  }
   await Promise.all(gone);
   const counted = NOT_KEPT.filter((reason) => (
     scene.metrics.value("nar_not_kept_total", { reason }) > 0
@@ -159,6 +180,19 @@ async function play(
   const isShort = lengthMs < Math.max(...LENGTHS_MS) && counted.length === 0;
   const expected = notKept === undefined || isShort ? [] : [notKept];
   assert.deepEqual(counted, expected, `${about}: NARs were not kept for that alone`);
+}
+
+/** Each member has one problem at most, with the title that it had `during` the outage. */
+async function checkOneProblem(
+  scene: Scene,
+  during: readonly (readonly string[])[],
+  about: string,
+): Promise<void> {
+  for (const [at, member] of scene.members.entries()) {
+    const seen = [...during[at] ?? [], ...await faults(scene, member)];
+    const titles = new Set(seen.map((fault) => fault.replace(/ \(.*|, since .*/, "")));
+    assert.ok(titles.size <= 1, `${about}: one outage is one problem of ${member}: ${seen}`);
+  }
 }
 
 /** Requests paths, some of them stored, until it leaves. */
@@ -178,8 +212,8 @@ async function client(scene: Scene, at: number, signal: AbortSignal): Promise<vo
 }
 
 /** The faults in the verdict of the status page. */
-async function faults(scene: Scene): Promise<readonly string[]> {
-  const { bytes } = await scene.get("/stats");
+async function faults(scene: Scene, member: string): Promise<readonly string[]> {
+  const { bytes } = await scene.request("GET", "/stats", {}, undefined, member);
   const { verdict } = JSON.parse(new TextDecoder().decode(bytes));
   return verdict.faults.map(({ text }: { text: string }) => text);
 }

@@ -62,6 +62,8 @@ export interface SceneOptions {
   readonly outages?: PlayedOutages;
   /** Default: there are none. */
   readonly locks?: PlayedLocks;
+  /** How many members share the rows and the files. Clients are with the first. Default: one. */
+  readonly memberCount?: number;
 }
 
 /** A response as its client saw it; times count from the request, in virtual milliseconds. */
@@ -128,6 +130,8 @@ interface SceneParts {
 
 const MEMBER = "larder";
 
+const START_PAUSE_MS = 1_700;
+
 export class Scene {
   readonly upstreams: readonly WorldUpstream[];
   readonly log: LogLine[] = [];
@@ -135,6 +139,7 @@ export class Scene {
   readonly database: DatabaseSync;
   readonly #network = new PlayedNetwork(() => 0);
   readonly #member: WorldMember;
+  readonly #others: readonly WorldMember[];
 
   constructor(options: SceneOptions, parts: SceneParts) {
     const { files, dice, objects, rows } = parts;
@@ -150,7 +155,7 @@ export class Scene {
       return upstream;
     });
     for (const [at, behaviour] of options.upstreams.entries()) this.behave(at, behaviour);
-    this.#member = new WorldMember(MEMBER, {
+    const world: SharedWorld = {
       network: this.#network,
       files,
       database: rows,
@@ -168,7 +173,17 @@ export class Scene {
       ...options.negativeTtlMs !== undefined && { negativeTtlMs: options.negativeTtlMs },
       changed() {},
       note: (_who, line) => void this.log.push(JSON.parse(line)),
-    });
+    };
+    this.#member = new WorldMember(MEMBER, world);
+    const { memberCount = 1 } = options;
+    this.#others = Array.from({ length: memberCount - 1 }, (_, at) => (
+      new WorldMember(`${MEMBER}-${at + 2}`, world)
+    ));
+  }
+
+  /** The names of all members. */
+  get members(): readonly string[] {
+    return [this.#member, ...this.#others].map(({ name }) => name);
   }
 
   /** What the member counts. */
@@ -195,8 +210,13 @@ export class Scene {
 
   async run<Result>(play: (scene: Scene) => Promise<Result>): Promise<Result> {
     await this.#member.start();
+    for (const other of this.#others) {
+      // Their heartbeats come at different times.
+      await clock.pause(START_PAUSE_MS);
+      await other.start();
+    }
     const result = await play(this);
-    await this.#member.stop();
+    for (const member of [this.#member, ...this.#others]) await member.stop();
     assert.deepEqual(this.#network.open, [], "an exchange is left");
     return result;
   }
@@ -211,9 +231,10 @@ export class Scene {
     path: string,
     headers: HeadersInit = {},
     signal: AbortSignal = new AbortController().signal,
+    member = MEMBER,
   ): Promise<Seen> {
     const startedAtMs = clock.nowMs();
-    const url = new URL(`http://${MEMBER}${path}`);
+    const url = new URL(`http://${member}${path}`);
     const response = await this.#network.send("client", {
       ...{ method, url, signal },
       headers: new Headers(headers),

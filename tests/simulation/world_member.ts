@@ -13,6 +13,7 @@ import { HttpServer } from "../../src/http/server/http_server.ts";
 import { LeaseMetrics } from "../../src/locks/lease_metrics.ts";
 import { Leases } from "../../src/locks/leases.ts";
 import { MemberLeases } from "../../src/locks/work_leases.ts";
+import type { MemberBoard } from "../../src/metadata/member_board.ts";
 import type { ChangeFeed } from "../../src/metadata/change_feed.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import type { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
@@ -281,6 +282,12 @@ export class WorldMember implements PlayedHost {
       telemetry: {
         log,
         ...{ problems, metrics: this.metrics },
+        members: {
+          board: this.#board(),
+          host: this.name,
+          url: `http://${this.name}`,
+          isShared: true,
+        },
         hasMetricsRoute: false,
         countsRequests: false,
         tracer: undefined,
@@ -355,12 +362,22 @@ export class WorldMember implements PlayedHost {
     const told = (name: string | symbol) => {
       if (WRITES.has(String(name))) this.#world.changed(this);
     };
-    return this.#failing(this.#bound(this.#world.database, told), (name) => {
-      const { database } = this.#world.outages ?? {};
-      const isWrite = !/^(find|stock|members|databaseSize|sourcesOf|narinfosOf)/.test(name);
-      if (database === undefined || !(database.ofReads || isWrite)) return undefined;
-      return new Error(database.error);
-    });
+    return this.#failing(
+      this.#bound(this.#world.database, told),
+      (name) => this.#databaseError(name),
+    );
+  }
+
+  #board(): MemberBoard {
+    const board = this.#bound(this.#world.database.board, () => undefined);
+    return this.#failing(board, (name) => this.#databaseError(name));
+  }
+
+  #databaseError(operation: string): Error | undefined {
+    const { database } = this.#world.outages ?? {};
+    const isWrite = !/^(find|stock|members|databaseSize|sourcesOf|narinfosOf)/.test(operation);
+    if (database === undefined || !(database.ofReads || isWrite)) return undefined;
+    return new Error(database.error);
   }
 
   #nars(): NarStore {

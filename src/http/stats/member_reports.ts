@@ -27,6 +27,10 @@ export class MemberReports implements AsyncDisposable {
   /** Their statuses, read once they are wanted. */
   #statuses: readonly (MemberStatus | undefined)[] | undefined;
   #knownAtMs = 0;
+  /** When the database answered again; `undefined` while it does not. */
+  #answersSinceMs: number | undefined = -Infinity;
+  /** The members that were gone before it did. */
+  #goneBefore: ReadonlySet<MemberId> = new Set();
   #running: Promise<void> | undefined;
   #isOver = false;
 
@@ -61,8 +65,14 @@ export class MemberReports implements AsyncDisposable {
     const statuses = this.#statuses ??= this.#known.map(({ status }) => parseStatus(status));
     // Silence goes on after the last exchange. Without another one in time nobody knows.
     const sinceMs = Math.max(0, Math.min(this.#deps.nowMs() - this.#knownAtMs, BEAT_EVERY_MS));
-    const look = { self, sinceMs, atMs: this.#knownAtMs };
-    return this.#known.map((report, at) => statsOf(report, statuses[at], look));
+    const atMs = this.#knownAtMs;
+    // Nobody could report while the database was away. That silence says nothing.
+    const isHeard = atMs + sinceMs - (this.#answersSinceMs ?? Infinity) < GONE_AFTER_MS;
+    return this.#known.map((report, at) => {
+      const isSilent = report.id !== self && report.silentMs + sinceMs >= GONE_AFTER_MS &&
+        (!isHeard || this.#goneBefore.has(report.id));
+      return statsOf(report, statuses[at], { isSelf: report.id === self, isSilent, atMs });
+    });
   }
 
   /** Withdraws the report: this member ends as planned. */
@@ -79,8 +89,12 @@ export class MemberReports implements AsyncDisposable {
       this.#known = await board.report(self, formatStatus(await status()));
       this.#statuses = undefined;
       this.#knownAtMs = nowMs();
+      this.#answersSinceMs ??= this.#knownAtMs;
       await this.#succeed();
     } catch (error) {
+      const gone = this.#listed().filter(({ state }) => state === "gone" || state === "left");
+      this.#goneBefore = new Set(gone.map(({ id }) => id));
+      this.#answersSinceMs = undefined;
       this.#failed(error);
     }
   }
@@ -101,38 +115,41 @@ export class MemberReports implements AsyncDisposable {
 }
 
 interface ReportLook {
-  readonly self: MemberId;
-  /** Time of the exchange that brought the report, and how long ago that was. */
+  readonly isSelf: boolean;
+  readonly isSilent: boolean;
+  /** Time of the exchange that brought the report. */
   readonly atMs: number;
-  readonly sinceMs: number;
 }
 
 function statsOf(
   { id, silentMs }: MemberReport,
   parsed: MemberStatus | undefined,
-  { self, atMs, sinceMs }: ReportLook,
+  { isSelf, isSilent, atMs }: ReportLook,
 ) {
-  const isSilent = id !== self && silentMs + sinceMs >= GONE_AFTER_MS;
   // One that was draining has ended as planned, at the latest by its service manager.
   const [silent, alive] = parsed?.is_draining
     ? ["left", "draining"] as const
     : ["gone", "running"] as const;
-  const state = isSilent ? silent : alive;
   const { is_draining: _, ...shown } = parsed ?? UNKNOWN;
   return {
     id,
-    is_self: id === self,
-    state,
+    is_self: isSelf,
+    state: isSilent ? silent : alive,
     reported_at: new Date(atMs - silentMs).toISOString(),
     ...shown,
   } as const;
 }
 
-/** True where the one that is gone runs again: the same host and URL, started since. */
-function isSuccessor(one: MemberStats, gone: MemberStats): boolean {
-  const isGone = gone.state === "gone" || gone.state === "left";
-  return isGone && one.state === "running" && one.host !== "" && one.host === gone.host &&
-    one.url === gone.url && (one.started_at ?? "") >= gone.reported_at;
+/**
+ * True where a member has started since the last report of `other`, in its place: at its URL, or on
+ * its host where neither has one and `other` is gone.
+ */
+function isSuccessor(one: MemberStats, other: MemberStats): boolean {
+  if (one.state !== "running" || one.url !== other.url) return false;
+  if ((one.started_at ?? "") < other.reported_at) return false;
+  if (one.url !== null) return one.id !== other.id;
+  const isGone = other.state === "gone" || other.state === "left";
+  return isGone && one.host !== "" && one.host === other.host;
 }
 
 /** Placeholder for a report that this version cannot read. */
