@@ -50,6 +50,7 @@ import { NO_TRACER } from "../telemetry/tracer.ts";
 import { traceWith } from "../upstream/http/upstream_trace.ts";
 import { Loops } from "../upstream/loops.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
+import { AskedUpstreams } from "../upstream/asked_upstreams.ts";
 import type { AppParts, StoreParts } from "./app_parts.ts";
 import { buildDocuments } from "./build_documents.ts";
 import { buildHistory } from "./build_history.ts";
@@ -112,7 +113,8 @@ export function buildApp(given: AppParts): App {
   const { names, paths, parts } = withNames(withWays(given, loops));
   const { stores, identity, telemetry } = parts;
   const { metrics } = telemetry;
-  const cache = buildCache(parts, { names, paths, loops }, resources);
+  const waits = new AskedUpstreams();
+  const cache = buildCache(parts, { names, paths, waits, loops }, resources);
   const { narinfos, nars, members, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
   const filling = { ...cache, inFlight: [cache.inFlight, uploads.inFlight] };
@@ -120,7 +122,7 @@ export function buildApp(given: AppParts): App {
   const closures = stores.closures ?? new PinnedClosures(stores);
   const pinReads = resources.use(pinReadsOf(stores, closures));
   const history = buildHistory(parts, cache);
-  const pulls = buildPulls(parts, { names, paths });
+  const pulls = buildPulls(parts, { names, paths, waits });
   const disk = { freeBytes: undefined as number | undefined };
   let ready = true;
   const { inFlight } = cache;
@@ -262,6 +264,7 @@ interface NameParts {
 }
 
 interface CacheParts extends NameParts {
+  readonly waits: AskedUpstreams;
   readonly loops: Loops;
 }
 
@@ -294,7 +297,7 @@ function operatingRoutes(pins: Pins, space: Space): readonly Route[] {
 
 function buildCache(
   parts: AppParts,
-  { names, paths, loops }: CacheParts,
+  { names, paths, waits, loops }: CacheParts,
   resources: AsyncDisposableStack,
 ) {
   const { nowMs, fetching: { negativeTtlMs }, telemetry, stores, runtime: { threads } } = parts;
@@ -306,7 +309,7 @@ function buildCache(
   // Before the upstreams: their requests end before it does.
   const verifier = resources.use(new WorkerVerifier(threads, parts.fetching.verifyThreads));
   const decode = decodingWith(verifier);
-  const upstreams = buildUpstreams(parts, { resources, paths, loops, decode }, () => {
+  const upstreams = buildUpstreams(parts, { resources, paths, waits, loops, decode }, () => {
     negative.clear();
     absentDocuments.clear();
     absentNars.clear();
@@ -328,7 +331,7 @@ function buildCache(
       over: upstreams.sendsNoMore,
     }),
   );
-  const logging = { pool, demotions, log, metrics, record: paths, paces };
+  const logging = { pool, demotions, log, metrics, record: paths, paces, waits };
   const attempts = { candidates, logging, ...timeouts };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
   const downloads = new Downloads({

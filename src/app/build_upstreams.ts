@@ -21,15 +21,17 @@ import { tracedNarinfoSource, tracedNarSource } from "../upstream/traced_sources
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import type { RivalWait } from "../upstream/usual_time.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
+import type { AskedUpstreams } from "../upstream/asked_upstreams.ts";
 import type { AppParts } from "./app_parts.ts";
 import { WorkerNarinfos } from "./workers/worker_narinfos.ts";
 
 /** Wires the upstreams: their narinfos, their NARs, and their health. */
 export function buildUpstreams(
   parts: AppParts,
-  { resources, paths, loops, decode }: {
+  { resources, paths, waits, loops, decode }: {
     readonly resources: AsyncDisposableStack;
     readonly paths: PathRecord;
+    readonly waits: AskedUpstreams;
     readonly loops: Pick<Loops, "described">;
     readonly decode: DecodeBody;
   },
@@ -97,6 +99,7 @@ export function buildUpstreams(
         const limitMs = Math.max(settings.dialTimeoutMs, answerTimeoutOf(settings));
         return queuedNarinfoSource(traced, { limitMs, timeoutMs: settings.headerTimeoutMs, log });
       }),
+      waits,
       observe(upstream, reading, { storePathHash, requestId, rank }) {
         if (rank === "client") upstreamLog.reading(upstream, reading, requestId);
         else if (reading.kind === "failed") {

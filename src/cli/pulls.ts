@@ -14,6 +14,9 @@ const FLAGS = { json: JSON_FLAG, ...CLIENT_FLAGS } as const;
 
 const COLUMNS_MAX = 100;
 
+/** Clients that a message names. */
+const CLIENTS_NAMED_MAX = 20;
+
 /** Longer ones name no token and no address. */
 const CLIENT_CHARS_MAX = 200;
 
@@ -23,8 +26,9 @@ export const PULLS: Command = {
   operands: "[CLIENT]",
   about: `A pull is a burst of requests of one client, which ends after ten seconds of silence.
 CLIENT is the name of its token, or its address. The command shows the last 200 pulls, the newest
-first: the time that the client waited for an upstream, the time of sending, and the pauses in
-which larder had nothing to do. The status page draws each pull as a timeline.
+first: the time that the client waited for each upstream, the time of sending, and the pauses in
+which larder had nothing to do. Those that run are in front. The status page draws each pull as a
+timeline.
 `,
   examples: [
     ["larder pulls", "Show the last pulls of all clients"],
@@ -56,12 +60,25 @@ async function pullsCommand(args: readonly string[], process: CommandProcess): P
   }
   const pulls = new ServerJson(json).list;
   if (pulls.length === 0) {
-    const whose = client === undefined ? "" : ` of ${visible(client)}`;
-    process.writeError(`no pull${whose} yet: one is listed ten seconds after its last request\n`);
+    process.writeError(
+      client === undefined
+        ? "no pull yet: one is listed once a client has asked for a path\n"
+        : `no pull of ${visible(client)}: ${await knownClients(server)}\n`,
+    );
   }
   const columns = Math.min(process.screenSize().columns ?? COLUMNS_MAX, COLUMNS_MAX);
   for (const pull of pulls) {
     process.writeOut(`${wrapped(visible(pull.at("sentence").text ?? ""), columns, 2)}\n`);
   }
   return EXIT.ok;
+}
+
+/** Whose pulls there are, for somebody who asked for those of another. */
+async function knownClients(server: ServerClient): Promise<string> {
+  const all = new ServerJson(await answerJson(server, "/pulls")).list;
+  const clients = [...new Set(all.map((pull) => visible(pull.at("client").text ?? "")))];
+  if (clients.length === 0) return "no client has any yet";
+  const named = clients.slice(0, CLIENTS_NAMED_MAX).join(", ");
+  const rest = clients.length - CLIENTS_NAMED_MAX;
+  return `there are those of ${named}${rest > 0 ? ` and ${rest} more` : ""}`;
 }

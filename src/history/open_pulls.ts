@@ -1,4 +1,6 @@
 import { ownText } from "../base/own_text.ts";
+import { stemOf } from "../nix/nar_name.ts";
+import type { UpstreamStretch } from "../upstream/asked_upstreams.ts";
 import { SHARE, TimeShares } from "./time_shares.ts";
 
 /** The silence that ends a pull. */
@@ -7,8 +9,8 @@ export const SILENCE_MS = 10_000;
 /** A client that is never silent begins a new pull after this time. */
 const PULL_MAX_MS = 3_600_000;
 
-/** Clients with a pull at a time. The requests of further ones are in no pull. */
-const CLIENTS_MAX = 128;
+/** Pulls at a time. The requests of further clients are in no pull. */
+const PULLS_AT_ONCE_MAX = 128;
 
 /** Paths whose names all pulls together remember. Beyond, each NAR request counts as a path. */
 const NAMES_MAX = 4_096;
@@ -25,7 +27,7 @@ const SLOW_PER_PULL_MAX = 2 * SLOWEST_MAX;
 /** A stored path that took less time is none of the slow ones. */
 const SLOW_HIT_MS = 5;
 
-/** Upstreams that a pull tells apart. */
+/** Upstreams that a pull tells apart. All others are one. */
 const UPSTREAMS_MAX = 8;
 
 /** How a path came. A later one wins if a path came in two ways. */
@@ -41,13 +43,22 @@ export interface EndedRequest {
   readonly result: PathResult | "absent";
   /** True if the answer waited for an upstream, or for another request that did. */
   readonly isFromUpstream: boolean;
-  /** The upstream that it waited for, where that is known. */
-  readonly upstream: string | undefined;
+  /** The upstreams that it waited for and came from, where they are known. */
+  readonly waits: readonly UpstreamStretch[];
   readonly startedAtMs: number;
   /** When the first byte of the answer was there. */
   readonly answeredAtMs: number;
   readonly endedAtMs: number;
   readonly bytes: number;
+  /** True if no request of the client runs behind it. */
+  readonly isLast: boolean;
+}
+
+/** How long a request took for one upstream; `undefined`: unknown, or one of many. */
+export interface WaitedFor {
+  readonly upstream: string | undefined;
+  readonly waitedMs: number;
+  readonly sentMs: number;
 }
 
 /** The two times of a request. */
@@ -55,6 +66,10 @@ export interface RequestTimes {
   readonly atMs: number;
   readonly waitedMs: number;
   readonly sentMs: number;
+  /** True if it waited for upstreams, and came from one: that is how its sending counts. */
+  readonly isFromUpstream: boolean;
+  /** For whom, the longest first. */
+  readonly upstreams: readonly WaitedFor[];
 }
 
 /** A path of a pull, and where its time went. */
@@ -62,24 +77,33 @@ export interface SlowPath {
   /** As in `EndedRequest`. */
   readonly name: string;
   result: PathResult | "absent";
-  upstream: string | undefined;
   bytes: number;
   ms: number;
   narinfo: RequestTimes | undefined;
   nar: RequestTimes | undefined;
 }
 
-/** What a pull waited for one upstream. The times of its paths may overlap. */
+/**
+ * How long a client waited for one upstream, and got files at its pace. Each moment counts once; two
+ * upstreams may be waited for side by side.
+ */
 export interface UpstreamTimes {
   readonly upstream: string | undefined;
-  waitedPaths: number;
-  waitedMs: number;
-  sentPaths: number;
-  sentMs: number;
+  readonly waitedPaths: number;
+  readonly waitedMs: number;
+  /** Requests that it, too, answered with nothing. */
+  readonly inVain: number;
+  readonly sentPaths: number;
+  readonly sentMs: number;
 }
 
 export interface EndedPull {
   readonly client: string;
+  /** True while it may go on. */
+  readonly isRunning: boolean;
+  /** Requests under way, which count when they end; and for how long none of them has ended. */
+  readonly underWay: number;
+  readonly underWayMs: number;
   readonly beganAtMs: number;
   /** The sum of the four below. */
   readonly ms: number;
@@ -104,16 +128,41 @@ interface Room {
   slow: number;
 }
 
+/** What a pull knows of one upstream. Its bits are in the names of the paths. */
+interface KnownUpstream {
+  readonly upstream: string | undefined;
+  readonly shares: TimeShares;
+  inVain: number;
+  /** Paths without a name. */
+  waitedPaths: number;
+  sentPaths: number;
+}
+
+/** A path's bits: its narinfo's result, its NAR's, and who was waited for and who sent it. */
+const NAR_SHIFT = 3;
+const RESULT_BITS = 0b111;
+const WAITED_SHIFT = 6;
+const SENT_SHIFT = WAITED_SHIFT + UPSTREAMS_MAX + 1;
+
 /** The pull of one client, as long as it goes on. */
 export class OpenPull {
   readonly client: string;
-  /** Requests under way, counted or not. */
-  inFlight = 0;
+  /** Names it from the first look on. */
+  id: string | undefined;
+  /** Requests that run, counted or not. */
+  running = 0;
+  /** Ended requests that are not told yet. */
+  untold = 0;
+  /** When its last request ended. */
+  lastEndAtMs = -Infinity;
+  /** Since when there is always one that runs. */
+  busySinceMs = -Infinity;
+  readonly openedAtMs: number;
   readonly #room: Room;
   readonly #shares = new TimeShares();
   #beganAtMs = Infinity;
   #lastAtMs = -Infinity;
-  /** For each name, the index of its narinfo's result and eight times that of its NAR. */
+  /** For each name, the bits of its path. */
   readonly #names = new Map<string, number>();
   readonly #unnamed = [0, 0, 0, 0];
   #absent = 0;
@@ -122,26 +171,34 @@ export class OpenPull {
   #firstNarinfo: string | undefined;
   #lastNar: string | undefined;
   #slow = new Map<string, SlowPath>();
-  readonly #upstreams = new Map<string | undefined, UpstreamTimes>();
+  readonly #upstreams: KnownUpstream[] = [];
+  #isEnded = false;
 
-  constructor(client: string, room: Room) {
+  constructor(client: string, openedAtMs: number, room: Room) {
     this.client = client;
+    this.openedAtMs = openedAtMs;
     this.#room = room;
   }
 
   /** A stored narinfo was sent: the most frequent request, which makes no object. */
-  narinfoHit(narName: string, bytes: number, startedAtMs: number, endedAtMs: number): void {
+  narinfoHit(
+    narName: string,
+    bytes: number,
+    startedAtMs: number,
+    endedAtMs: number,
+    isLast: boolean,
+  ): void {
     if (endedAtMs - startedAtMs >= SLOW_HIT_MS) {
       return this.ended({
         ...{ kind: "narinfo", name: narName, result: "hit", bytes, startedAtMs, endedAtMs },
-        ...{ answeredAtMs: startedAtMs, isFromUpstream: false, upstream: undefined },
+        ...{ answeredAtMs: startedAtMs, isFromUpstream: false, waits: [], isLast },
       });
     }
-    this.inFlight--;
+    if (this.#isEnded) return;
     this.#bytes += bytes;
     this.#savedBytes += bytes;
     this.#lasts(startedAtMs, endedAtMs);
-    if (this.inFlight === 0) this.#shares.addLast(SHARE.sending, startedAtMs, endedAtMs);
+    if (isLast) this.#addLast(SHARE.sending, startedAtMs, endedAtMs);
     else this.#shares.add(SHARE.sending, startedAtMs, endedAtMs);
     this.#firstNarinfo ??= narName;
     if (this.#names.has(narName) || this.#room.names <= 0) return;
@@ -151,43 +208,55 @@ export class OpenPull {
 
   /** Any other request for a path has ended. */
   ended(request: EndedRequest): void {
+    if (this.#isEnded) return;
     const { kind, name, result, isFromUpstream, startedAtMs, answeredAtMs, endedAtMs } = request;
     this.#lasts(startedAtMs, endedAtMs);
     this.#bytes += request.bytes;
-    if (result === "absent") this.#absent++;
-    else this.#named(kind, name, result);
-    if (result === "hit" || result === "joined") this.#savedBytes += request.bytes;
     const firstByteAtMs = isFromUpstream
       ? Math.min(Math.max(answeredAtMs, startedAtMs), endedAtMs)
       : startedAtMs;
+    const upstreams = isFromUpstream ? this.#noteUpstreams(request, firstByteAtMs) : [];
+    if (result === "absent") {
+      this.#absent++;
+      for (const { known, waitedMs } of upstreams) if (waitedMs > 0) known.inVain++;
+    } else this.#named(kind, name, result, upstreams);
+    if (result === "hit" || result === "joined") this.#savedBytes += request.bytes;
     this.#shares.add(SHARE.waiting, startedAtMs, firstByteAtMs);
-    this.inFlight--;
     const share = isFromUpstream ? SHARE.fetching : SHARE.sending;
-    if (this.inFlight === 0) this.#shares.addLast(share, firstByteAtMs, endedAtMs);
+    if (request.isLast) this.#addLast(share, firstByteAtMs, endedAtMs);
     else this.#shares.add(share, firstByteAtMs, endedAtMs);
-    const times = {
-      atMs: startedAtMs,
-      waitedMs: firstByteAtMs - startedAtMs,
-      sentMs: Math.max(0, endedAtMs - firstByteAtMs),
-    };
-    if (isFromUpstream || endedAtMs - startedAtMs >= SLOW_HIT_MS) this.#noteSlow(request, times);
+    if (isFromUpstream || endedAtMs - startedAtMs >= SLOW_HIT_MS) {
+      this.#noteSlow(request, {
+        ...{ atMs: startedAtMs, isFromUpstream },
+        waitedMs: firstByteAtMs - startedAtMs,
+        sentMs: Math.max(0, endedAtMs - firstByteAtMs),
+        upstreams: upstreams.map(({ known: { upstream }, waitedMs, sentMs }) => (
+          { upstream, waitedMs, sentMs }
+        )).sort((a, b) => b.waitedMs + b.sentMs - a.waitedMs - a.sentMs),
+      });
+    }
   }
 
   /** A request has ended that is none of a pull. */
   uncounted(): void {
-    this.inFlight--;
+    this.running--;
   }
 
   /** True if a request that begins now is of another pull. */
   isOver(atMs: number): boolean {
-    if (this.inFlight > 0) return false;
-    return atMs - this.#lastAtMs >= SILENCE_MS || atMs - this.#beganAtMs >= PULL_MAX_MS;
+    if (atMs - this.openedAtMs >= PULL_MAX_MS) return true;
+    return this.running === 0 && atMs - this.lastEndAtMs >= SILENCE_MS;
   }
 
-  /** Gives its room back. `undefined` if no request counted. */
-  end(): EndedPull | undefined {
+  /** Gives its room back. What ends later counts no more. */
+  end(): void {
+    this.#isEnded = true;
     this.#room.names += this.#names.size;
     this.#room.slow += this.#slow.size;
+  }
+
+  /** The pull up to now; without a time, up to its end. `undefined` if no request counted. */
+  told(nowMs?: number): EndedPull | undefined {
     if (this.#lastAtMs === -Infinity) return undefined;
     const length = this.#lastAtMs - this.#beganAtMs;
     // Each sum is rounded, not each part: so the parts equal the whole.
@@ -195,17 +264,21 @@ export class OpenPull {
       .map((ms) => Math.round(Math.min(ms, length)));
     const ms = Math.round(length);
     return {
-      ...{ client: this.client, beganAtMs: this.#beganAtMs, ms },
+      ...{ client: this.client, isRunning: nowMs !== undefined, underWay: this.running },
+      underWayMs: nowMs === undefined || this.running === 0
+        ? 0
+        : Math.round(nowMs - Math.max(this.busySinceMs, this.lastEndAtMs)),
+      ...{ beganAtMs: this.#beganAtMs, ms },
       waitingMs: waited,
       fetchingMs: fetched - waited,
       sendingMs: sent - fetched,
       pauseMs: ms - sent,
-      upstreams: [...this.#upstreams.values()]
+      upstreams: this.#upstreams.map((known, index) => this.#timesOf(known, index))
         .sort((a, b) => b.waitedMs + b.sentMs - a.waitedMs - a.sentMs),
       first: this.#firstNarinfo ?? this.#lastNar,
       paths: { ...this.#results(), absent: this.#absent },
       ...{ bytes: this.#bytes, savedBytes: this.#savedBytes },
-      slowest: slowestOf(this.#slow).slice(0, SLOWEST_MAX),
+      slowest: slowestOf(this.#slow).slice(0, SLOWEST_MAX).map((path) => ({ ...path })),
     };
   }
 
@@ -214,75 +287,123 @@ export class OpenPull {
     if (endedAtMs > this.#lastAtMs) this.#lastAtMs = endedAtMs;
   }
 
-  #named(kind: "narinfo" | "nar", name: string, result: PathResult): void {
+  #addLast(share: (typeof SHARE)[keyof typeof SHARE], fromMs: number, toMs: number): void {
+    this.#shares.addLast(share, fromMs, toMs);
+    for (const { shares } of this.#upstreams) shares.settle(toMs);
+  }
+
+  /** Notes a path. Without room for its name, it counts by its NAR: a client asks once for each. */
+  #named(
+    kind: "narinfo" | "nar",
+    name: string,
+    result: PathResult,
+    upstreams: readonly NotedWait[],
+  ): void {
     if (kind === "narinfo") this.#firstNarinfo ??= name;
     else this.#lastNar = name;
     const known = this.#names.get(name);
     const index = RESULTS.indexOf(result) + 1;
     if (known === undefined && this.#room.names <= 0) {
-      // Its narinfo has no room either: a client asks for each NAR once.
-      if (kind === "nar") this.#unnamed[index - 1] = (this.#unnamed[index - 1] ?? 0) + 1;
+      if (kind !== "nar") return;
+      this.#unnamed[index - 1] = (this.#unnamed[index - 1] ?? 0) + 1;
+      for (const { known, waitedMs, sentMs } of upstreams) {
+        if (waitedMs > 0) known.waitedPaths++;
+        if (sentMs > 0) known.sentPaths++;
+      }
       return;
     }
     if (known === undefined) this.#room.names--;
+    let bits = kind === "nar" ? index << NAR_SHIFT : index;
+    for (const { bit, waitedMs, sentMs } of upstreams) {
+      if (waitedMs > 0) bits |= 1 << WAITED_SHIFT + bit;
+      if (sentMs > 0) bits |= 1 << SENT_SHIFT + bit;
+    }
     // A part of the request's target would hold all of it.
     const key = known === undefined && kind === "nar" ? ownText(name) : name;
-    this.#names.set(key, later(known ?? 0, kind === "nar" ? index * 8 : index));
+    this.#names.set(key, later(known ?? 0, bits));
   }
 
   /** Each path counts once, by its NAR if the client asked for that. */
   #results(): Record<PathResult, number> {
-    const paths = new Map<string, number>();
-    for (const [name, results] of this.#names) {
-      const key = stemOf(name);
-      paths.set(key, later(paths.get(key) ?? 0, results));
-    }
     const counts = [...this.#unnamed];
-    for (const results of paths.values()) {
-      const index = (results >> 3 || results & 7) - 1;
+    for (const bits of this.#paths()) {
+      const index = (bits >> NAR_SHIFT & RESULT_BITS || bits & RESULT_BITS) - 1;
       counts[index] = (counts[index] ?? 0) + 1;
     }
     const [hit = 0, joined = 0, ahead = 0, fetched = 0] = counts;
     return { hit, joined, ahead, fetched };
   }
 
-  #noteSlow(request: EndedRequest, times: RequestTimes): void {
-    const { kind, result, bytes, isFromUpstream } = request;
-    const key = stemOf(request.name);
+  #timesOf({ upstream, shares, ...known }: KnownUpstream, bit: number): UpstreamTimes {
+    const [waitedMs = 0, bothMs = 0] = shares.sums();
+    let { waitedPaths, sentPaths } = known;
+    for (const bits of this.#paths()) {
+      waitedPaths += bits >> WAITED_SHIFT + bit & 1;
+      sentPaths += bits >> SENT_SHIFT + bit & 1;
+    }
+    const { inVain } = known;
+    return { upstream, waitedPaths, waitedMs, inVain, sentPaths, sentMs: bothMs - waitedMs };
+  }
+
+  /** The bits of each path. A recompressed file has two names. */
+  #paths(): Iterable<number> {
+    const paths = new Map<string, number>();
+    for (const [name, bits] of this.#names) {
+      const key = stemOf(name);
+      paths.set(key, later(paths.get(key) ?? 0, bits));
+    }
+    return paths.values();
+  }
+
+  /** The times of each upstream that the request waited for, the time before the first byte apart. */
+  #noteUpstreams(
+    { waits, startedAtMs, endedAtMs }: EndedRequest,
+    firstByteAtMs: number,
+  ): readonly NotedWait[] {
+    const noted = new Map<KnownUpstream, NotedWait>();
+    const unknown = { upstream: undefined, fromMs: startedAtMs, toMs: endedAtMs };
+    for (const { upstream, fromMs, toMs } of waits.length > 0 ? waits : [unknown]) {
+      const [known, bit] = this.#upstream(upstream);
+      const waitedMs = Math.max(0, Math.min(toMs, firstByteAtMs) - fromMs);
+      const sentMs = Math.max(0, toMs - Math.max(fromMs, firstByteAtMs));
+      known.shares.add(SHARE.waiting, fromMs, fromMs + waitedMs);
+      known.shares.add(SHARE.fetching, toMs - sentMs, toMs);
+      const before = noted.get(known) ?? { known, bit, waitedMs: 0, sentMs: 0 };
+      const both = { waitedMs: before.waitedMs + waitedMs, sentMs: before.sentMs + sentMs };
+      noted.set(known, { ...before, ...both });
+    }
+    return [...noted.values()];
+  }
+
+  #upstream(upstream: string | undefined): [known: KnownUpstream, bit: number] {
+    const wanted = this.#upstreams.findIndex((one) => one.upstream === upstream);
+    const found = this.#upstreams[wanted];
+    if (found !== undefined) return [found, wanted];
+    const named = this.#upstreams.filter((one) => one.upstream !== undefined).length;
+    if (upstream !== undefined && named >= UPSTREAMS_MAX) return this.#upstream(undefined);
+    const none = { inVain: 0, waitedPaths: 0, sentPaths: 0 };
+    const known = { upstream, shares: new TimeShares(), ...none };
+    return [known, this.#upstreams.push(known) - 1];
+  }
+
+  #noteSlow({ kind, name, result, bytes }: EndedRequest, times: RequestTimes): void {
+    const key = stemOf(name);
     let path = this.#slow.get(key);
-    const upstream = request.upstream ?? path?.upstream;
-    if (isFromUpstream) this.#noteUpstream(upstream, path, times);
     if (path === undefined) {
       if (this.#room.slow <= 0 || this.#slow.size >= SLOW_PER_PULL_MAX) this.#forgetQuick();
       if (this.#room.slow <= 0) return;
       this.#room.slow--;
-      const none = { ms: 0, bytes: 0, narinfo: undefined, nar: undefined };
-      path = { name: ownText(request.name), result, upstream, ...none };
+      path = {
+        ...{ name: ownText(name), result, ms: 0, bytes: 0 },
+        ...{ narinfo: undefined, nar: undefined },
+      };
       this.#slow.set(stemOf(path.name), path);
     }
     path.ms += times.waitedMs + times.sentMs;
     path.bytes += kind === "nar" ? bytes : 0;
-    path.upstream = upstream;
     // A NAR says more of a path than its narinfo.
     if (kind === "nar" || path.nar === undefined) path.result = result;
     path[kind] = times;
-  }
-
-  #noteUpstream(
-    upstream: string | undefined,
-    path: SlowPath | undefined,
-    { waitedMs, sentMs }: RequestTimes,
-  ): void {
-    const isRoom = this.#upstreams.size < UPSTREAMS_MAX;
-    const key = this.#upstreams.has(upstream) || isRoom ? upstream : undefined;
-    const none = { waitedPaths: 0, waitedMs: 0, sentPaths: 0, sentMs: 0 };
-    const known = this.#upstreams.get(key) ?? { upstream: key, ...none };
-    this.#upstreams.set(key, known);
-    const isNew = path === undefined || path.upstream !== upstream;
-    if (isNew) known.waitedPaths++;
-    if (sentMs > 0 && (isNew || (path.nar?.sentMs ?? 0) === 0)) known.sentPaths++;
-    known.waitedMs += waitedMs;
-    known.sentMs += sentMs;
   }
 
   /** Keeps the slower half. */
@@ -294,57 +415,77 @@ export class OpenPull {
   }
 }
 
+/** What a request took for an upstream. */
+interface NotedWait {
+  readonly known: KnownUpstream;
+  readonly bit: number;
+  readonly waitedMs: number;
+  readonly sentMs: number;
+}
+
 /**
  * The pulls of all clients: a state machine without a clock. A request begins or goes on with the
  * pull of its client, which ends after ten seconds of silence.
  */
 export class OpenPulls {
   readonly #pulls = new Map<string, OpenPull>();
+  /** Pulls that are over, and wait for what is untold or, at their longest length, still runs. */
+  readonly #ending = new Set<OpenPull>();
   readonly #room: Room = { names: NAMES_MAX, slow: SLOW_MAX };
-  readonly #ended: EndedPull[] = [];
 
   get count(): number {
-    return this.#pulls.size;
+    return this.#pulls.size + this.#ending.size;
   }
 
   /** A request begins. Its end must be told to its pull; `undefined`: it is in none. */
   begin(client: string, atMs: number): OpenPull | undefined {
     let pull = this.#pulls.get(client);
-    if (pull?.isOver(atMs)) pull = this.#end(pull);
+    if (pull?.isOver(atMs)) {
+      this.#pulls.delete(client);
+      this.#ending.add(pull);
+      pull = undefined;
+    }
     if (pull === undefined) {
-      if (this.#pulls.size >= CLIENTS_MAX) return undefined;
-      pull = new OpenPull(client, this.#room);
+      if (this.count >= PULLS_AT_ONCE_MAX) return undefined;
+      pull = new OpenPull(client, atMs, this.#room);
       this.#pulls.set(client, pull);
     }
-    pull.inFlight++;
+    if (pull.running++ === 0) pull.busySinceMs = atMs;
     return pull;
   }
 
+  /** The pulls that have not ended, the newest first. */
+  running(): readonly OpenPull[] {
+    return [...this.#pulls.values(), ...this.#ending].sort((a, b) => b.openedAtMs - a.openedAtMs);
+  }
+
   /** The pulls that are over at this time. `Infinity` ends them all. */
-  ended(atMs: number): readonly EndedPull[] {
+  ended(atMs: number): readonly (EndedPull & Pick<OpenPull, "id">)[] {
     for (const pull of this.#pulls.values()) {
-      if (atMs === Infinity || pull.isOver(atMs)) this.#end(pull);
+      if (!pull.isOver(atMs)) continue;
+      this.#pulls.delete(pull.client);
+      this.#ending.add(pull);
     }
-    return this.#ended.splice(0);
-  }
-
-  #end(pull: OpenPull): undefined {
-    this.#pulls.delete(pull.client);
-    const ended = pull.end();
-    // A client with a thousand pulls between two looks is no client of Nix.
-    if (ended !== undefined && this.#ended.length < CLIENTS_MAX) this.#ended.push(ended);
+    return [...this.#ending].filter((pull) => isTold(pull, atMs)).flatMap((pull) => {
+      this.#ending.delete(pull);
+      const told = pull.told();
+      pull.end();
+      return told === undefined ? [] : [{ ...told, id: pull.id }];
+    });
   }
 }
 
-/** The later result of the narinfo, and of the NAR. */
+/** A request that runs for an hour longer than its pull counts no more. */
+function isTold({ running, untold, openedAtMs }: OpenPull, atMs: number): boolean {
+  if (atMs === Infinity || atMs - openedAtMs >= 2 * PULL_MAX_MS) return true;
+  return running === 0 && untold === 0;
+}
+
+/** The later result of the narinfo and of the NAR, and all upstreams. */
 function later(some: number, others: number): number {
-  return Math.max(some >> 3, others >> 3) * 8 + Math.max(some & 7, others & 7);
-}
-
-/** A recompressed NAR file has another name, with the same stem. */
-function stemOf(narName: string): string {
-  const dot = narName.indexOf(".");
-  return dot < 0 ? narName : narName.slice(0, dot);
+  const narinfo = Math.max(some & RESULT_BITS, others & RESULT_BITS);
+  const nar = Math.max(some >> NAR_SHIFT & RESULT_BITS, others >> NAR_SHIFT & RESULT_BITS);
+  return (some | others) >> WAITED_SHIFT << WAITED_SHIFT | nar << NAR_SHIFT | narinfo;
 }
 
 function slowestOf(slow: ReadonlyMap<string, SlowPath>): SlowPath[] {

@@ -11,14 +11,17 @@ import {
 import type { Timer } from "../runtime/clock.ts";
 import { clock, dice } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { UpstreamStretch } from "../upstream/asked_upstreams.ts";
 import {
   type EndedPull,
+  type EndedRequest,
   type OpenPull,
   OpenPulls,
   type PathResult,
   type RequestTimes,
   type SlowPath,
 } from "./open_pulls.ts";
+import { RequestNotes } from "./request_notes.ts";
 
 /** How often larder looks for pulls that are over. */
 const LOOK_EVERY_MS = 1_000;
@@ -38,22 +41,35 @@ const UNWRITTEN_MAX = 50;
 /** Upstreams of a written pull. */
 const UPSTREAMS_WRITTEN_MAX = 4;
 
-/** What a pull waited for one upstream. */
+/** Upstreams of one written request. */
+const HOSTS_WRITTEN_MAX = 2;
+
+/** A pull and its id, once it has one. */
+type ToldPull = EndedPull & Pick<OpenPull, "id">;
+
+/** What a pull waited for one upstream. Two may be waited for side by side. */
 export interface PullUpstream {
   /** Its host; `undefined`: unknown. */
   readonly host?: string;
-  /** Paths that waited for it, and their waits together: these may overlap. */
+  /** Paths that waited for it, and the time in which at least one did. */
   readonly paths: number;
   readonly waitedMs: number;
+  /** Requests that waited for it, and for which nobody had a path. */
+  readonly inVain: number;
   /** Paths that the client got while they came from it. */
   readonly sentPaths: number;
   readonly sentMs: number;
 }
 
-/** A pull that is over. */
+/** A pull of a client. */
 export interface Pull {
   readonly id: string;
   readonly client: string;
+  /** True while it may go on: then its figures are those of the requests that have ended. */
+  readonly isRunning: boolean;
+  /** Requests that run now, and for how long none of them has ended. */
+  readonly underWay: number;
+  readonly underWayMs: number;
   /** In milliseconds since 1970. */
   readonly beganAtMs: number;
   /** The sum of the four below. */
@@ -62,6 +78,7 @@ export interface Pull {
   readonly fetchingMs: number;
   readonly sendingMs: number;
   readonly pauseMs: number;
+  /** The slowest first. */
   readonly upstreams: readonly PullUpstream[];
   /** Name such as `firefox-145.0` of the path that the client asked for first. */
   readonly first?: string;
@@ -72,11 +89,28 @@ export interface Pull {
   readonly savedBytes: number;
 }
 
-/** A slow path of a pull. Its times are milliseconds from the pull's begin. */
-export interface PullPath extends Omit<SlowPath, "upstream"> {
+/** How long a request took for one upstream; without a host, that is unknown. */
+export interface HostTimes {
+  readonly host?: string;
+  readonly waitedMs: number;
+  readonly sentMs: number;
+}
+
+/** The times of a request, in milliseconds from the pull's begin. */
+export interface PulledTimes extends Omit<RequestTimes, "upstreams"> {
+  /** For whom, the longest first. */
+  readonly upstreams: readonly HostTimes[];
+}
+
+/** A slow path of a pull. */
+export interface PullPath {
   /** Its name, or what the request named if larder knows none. */
   readonly name: string;
-  readonly host: string | undefined;
+  readonly result: SlowPath["result"];
+  readonly bytes: number;
+  readonly ms: number;
+  readonly narinfo: PulledTimes | undefined;
+  readonly nar: PulledTimes | undefined;
 }
 
 export interface WholePull extends Pull {
@@ -84,19 +118,12 @@ export interface WholePull extends Pull {
   readonly slowest: readonly PullPath[];
 }
 
-/** A request for a path, for the question which upstream it waited for. */
-export interface WaitedPath {
-  readonly storePathHash?: string | undefined;
-  readonly narName?: string | undefined;
-  readonly waitedMs: number;
-}
-
 export interface PullsDeps {
   readonly keeper: PullKeeper;
   /** Name of the store path in a NAR file, or of a store path hash. Never rejects. */
   readonly nameOf: (name: string) => Promise<string | undefined>;
-  /** URL of the upstream that a request waited for. */
-  readonly upstreamOf: (path: WaitedPath) => string | undefined;
+  /** The upstreams that a request waited for, by its store path hash or its NAR's name. */
+  readonly waitsOf: (name: string, fromMs: number, toMs: number) => readonly UpstreamStretch[];
   readonly log: Pick<Logger, "debug">;
 }
 
@@ -104,10 +131,11 @@ export interface PullsDeps {
 export class Pulls implements AsyncDisposable {
   readonly #deps: PullsDeps;
   readonly #open = new OpenPulls();
+  readonly #notes = new RequestNotes(() => void clock.after(0, () => this.#notes.tell(), false));
   #timer: Timer | undefined;
   #isStopped = false;
   /** Pulls that are over, and have no row yet. */
-  #ended: EndedPull[] = [];
+  #ended: ToldPull[] = [];
   #unwritten: PullRow[] = [];
   #describing: Promise<void> = Promise.resolve();
   #writing: Promise<void> | undefined;
@@ -128,8 +156,27 @@ export class Pulls implements AsyncDisposable {
     return this.#open.begin(client, atMs);
   }
 
-  upstreamOf(path: WaitedPath): string | undefined {
-    return this.#deps.upstreamOf(path);
+  /** A stored narinfo was sent. It costs the request a few writes into memory. */
+  narinfoHit(
+    pull: OpenPull,
+    narName: string,
+    bytes: number,
+    startedAtMs: number,
+    endedAtMs: number,
+  ): void {
+    this.#notes.narinfoHit(pull, narName, bytes, startedAtMs, endedAtMs);
+  }
+
+  /** Any other request has ended; `asked`: its path, as upstreams were asked for it. */
+  requestEnded(
+    pull: OpenPull,
+    request: Omit<EndedRequest, "isLast" | "waits">,
+    asked: string,
+  ): void {
+    const waits = request.isFromUpstream
+      ? this.#deps.waitsOf(asked, request.startedAtMs, request.endedAtMs)
+      : [];
+    this.#notes.ended(pull, { ...request, waits });
   }
 
   /** Writes the pulls that are over. Never rejects. */
@@ -145,16 +192,22 @@ export class Pulls implements AsyncDisposable {
     return this.#writing ??= this.#write().finally(() => this.#writing = undefined);
   }
 
-  /** The newest pulls, the newest first; of one client, if `client` is given. */
+  /**
+   * The newest pulls, the newest first: those that run in front. Of one client, if `client` is
+   * given.
+   */
   async newest(countMax: number = PULLS_MAX, client?: string): Promise<readonly Pull[]> {
     const wanted = client === undefined ? undefined : boundedClient(client);
+    const isWanted = (one: { readonly client: string }) =>
+      wanted === undefined || boundedClient(one.client) === wanted;
     await this.#describe();
-    const unwritten = this.#unwritten.toReversed()
-      .filter((row) => wanted === undefined || row.client === wanted);
+    const running = this.#running().filter(isWanted).slice(0, countMax);
+    const described = await Promise.all(running.map((pull) => this.#summaryOf(pull)));
+    const unwritten = this.#unwritten.toReversed().filter(isWanted);
     const stored = await this.#deps.keeper.pulls(countMax, wanted);
     const ids = new Set(unwritten.map(({ id }) => id));
     const others = stored.filter(({ id }) => !ids.has(id));
-    return [...unwritten, ...others].slice(0, countMax).map(readSummary);
+    return [...described, ...[...unwritten, ...others].map(readSummary)].slice(0, countMax);
   }
 
   /**
@@ -174,6 +227,9 @@ export class Pulls implements AsyncDisposable {
 
   /** A pull with its paths; `undefined` if larder does not know it. */
   async find(id: string): Promise<WholePull | undefined> {
+    await this.#describe();
+    const running = this.#running().find((one) => one.id === id);
+    if (running !== undefined) return await this.#wholeOf(running);
     const row = this.#unwritten.find((one) => one.id === id) ??
       await this.#deps.keeper.findPull(id);
     return row && { ...readSummary(row), slowest: readPaths(row.paths) };
@@ -188,7 +244,16 @@ export class Pulls implements AsyncDisposable {
     await this.#write();
   }
 
+  /** The pulls that go on, as they are now, the newest first. */
+  #running(): readonly ToldPull[] {
+    return this.#open.running().flatMap((pull) => {
+      const told = pull.told(clock.nowMs());
+      return told === undefined ? [] : [{ ...told, id: pull.id ??= newId() }];
+    });
+  }
+
   #take(atMs: number): void {
+    this.#notes.tell();
     this.#ended = [...this.#ended, ...this.#open.ended(atMs)].slice(-UNWRITTEN_MAX);
   }
 
@@ -217,65 +282,103 @@ export class Pulls implements AsyncDisposable {
     });
   }
 
-  async #rowOf(pull: EndedPull): Promise<PullRow> {
-    const { slowest, client: given, beganAtMs, upstreams, first, ...facts } = pull;
-    const client = boundedClient(given);
-    const id = dice.uuid().slice(0, 13);
+  async #rowOf(pull: ToldPull): Promise<PullRow> {
+    const { id, client, slowest, ...facts } = await this.#wholeOf(pull);
+    return { id, client, summary: summaryText(facts), paths: pathsText(slowest) };
+  }
+
+  async #wholeOf(pull: ToldPull): Promise<WholePull> {
+    const slowest = await Promise.all(
+      pull.slowest.map(async ({ name, result, bytes, ms, narinfo, nar }): Promise<PullPath> => ({
+        name: await this.#deps.nameOf(name) ?? name,
+        ...{ result, bytes, ms: Math.round(ms) },
+        narinfo: timesFrom(narinfo, pull.beganAtMs),
+        nar: timesFrom(nar, pull.beganAtMs),
+      })),
+    );
+    return { ...await this.#summaryOf(pull), slowest };
+  }
+
+  async #summaryOf(pull: ToldPull): Promise<Pull> {
+    const { slowest: _, client, beganAtMs, upstreams, first, id = newId(), ...facts } = pull;
     const name = first === undefined ? undefined : await this.#deps.nameOf(first) ?? first;
-    const summary: Omit<Pull, "id" | "client"> = {
-      ...facts,
+    return {
+      ...{ ...facts, id, client: boundedClient(client) },
       beganAtMs: Math.round(clock.wallMs() - clock.nowMs() + beganAtMs),
       upstreams: upstreams.slice(0, UPSTREAMS_WRITTEN_MAX).map(({ upstream, ...times }) => ({
-        ...(upstream === undefined ? {} : { host: hostOf(upstream) }),
+        ...hostFrom(upstream),
         paths: times.waitedPaths,
+        inVain: times.inVain,
         sentPaths: times.sentPaths,
         waitedMs: Math.round(times.waitedMs),
         sentMs: Math.round(times.sentMs),
       })),
       ...(name === undefined ? {} : { first: name }),
     };
-    const paths = await Promise.all(slowest.map(async (path): Promise<StoredPath> => [
-      await this.#deps.nameOf(path.name) ?? path.name,
-      path.result,
-      path.upstream === undefined ? "" : hostOf(path.upstream),
-      path.bytes,
-      timesFrom(path.narinfo, beganAtMs),
-      timesFrom(path.nar, beganAtMs),
-    ]));
-    return { id, client, summary: summaryText(summary), paths: pathsText(paths) };
   }
 }
 
-type StoredTimes = readonly [atMs: number, waitedMs: number, sentMs: number] | 0;
+/**
+ * A request's begin, its wait and its sending; behind these, the index of the host that it waited
+ * for, if that is one. Otherwise each host has its own wait and sending behind its index.
+ */
+type StoredTimes = readonly number[] | 0;
 
 type StoredPath = readonly [
   name: string,
   result: SlowPath["result"],
-  host: string,
   bytes: number,
   narinfo: StoredTimes,
   nar: StoredTimes,
 ];
 
-function timesFrom(times: RequestTimes | undefined, beganAtMs: number): StoredTimes {
-  if (times === undefined) return 0;
-  const { atMs, waitedMs, sentMs } = times;
-  return [Math.round(atMs - beganAtMs), Math.round(waitedMs), Math.round(sentMs)];
+/** The index of an unknown host. */
+const UNKNOWN_HOST = -1;
+
+/** A running pull keeps its id when it ends: links to it go on. */
+function newId(): string {
+  return dice.uuid().slice(0, 13);
+}
+
+function timesFrom(times: RequestTimes | undefined, beganAtMs: number): PulledTimes | undefined {
+  if (times === undefined) return undefined;
+  const { atMs, waitedMs, sentMs, isFromUpstream, upstreams } = times;
+  return {
+    ...{ atMs: Math.round(atMs - beganAtMs), isFromUpstream },
+    ...{ waitedMs: Math.round(waitedMs), sentMs: Math.round(sentMs) },
+    upstreams: upstreams.slice(0, HOSTS_WRITTEN_MAX).map(({ upstream, ...own }) => ({
+      ...hostFrom(upstream),
+      ...{ waitedMs: Math.round(own.waitedMs), sentMs: Math.round(own.sentMs) },
+    })),
+  };
 }
 
 /** A name of two hundred characters is rare, and a host of them more so. */
-function summaryText(summary: Omit<Pull, "id" | "client">): string {
+function summaryText(
+  { isRunning: _, underWay: __, underWayMs: ___, ...summary }: Omit<Pull, "id" | "client">,
+): string {
   for (let count = summary.upstreams.length;; count--) {
     const text = JSON.stringify({ ...summary, upstreams: summary.upstreams.slice(0, count) });
     if (count === 0 || Buffer.byteLength(text) <= PULL_BYTES_MAX.summary) return text;
   }
 }
 
-/** The slowest, as many as have room. */
-function pathsText(paths: readonly StoredPath[]): string {
-  const texts: string[] = [];
-  let bytes = 2;
-  for (const path of paths) {
+/** The hosts, and the slowest paths, as many as have room. */
+function pathsText(paths: readonly PullPath[]): string {
+  const hosts = [
+    ...new Set(
+      paths.flatMap(({ narinfo, nar }) => [...narinfo?.upstreams ?? [], ...nar?.upstreams ?? []])
+        .flatMap(({ host }) => host ?? []),
+    ),
+  ];
+  const texts = [JSON.stringify(hosts)];
+  let bytes = Buffer.byteLength(texts[0] ?? "") + 2;
+  for (const { name, result, bytes: size, narinfo, nar } of paths) {
+    const path: StoredPath = [
+      ...[name, result, size] as const,
+      storedTimes(narinfo, hosts),
+      storedTimes(nar, hosts),
+    ];
     const text = JSON.stringify(path);
     bytes += Buffer.byteLength(text) + 1;
     if (bytes > PULL_BYTES_MAX.paths) break;
@@ -284,26 +387,51 @@ function pathsText(paths: readonly StoredPath[]): string {
   return `[${texts.join()}]`;
 }
 
+function storedTimes(times: PulledTimes | undefined, hosts: readonly string[]): StoredTimes {
+  if (times === undefined) return 0;
+  const { atMs, waitedMs, sentMs, isFromUpstream, upstreams } = times;
+  const all = [atMs, waitedMs, sentMs];
+  if (!isFromUpstream) return all;
+  const indexOf = ({ host }: HostTimes) => host === undefined ? UNKNOWN_HOST : hosts.indexOf(host);
+  const [only, ...others] = upstreams;
+  if (others.length === 0) return [...all, only === undefined ? UNKNOWN_HOST : indexOf(only)];
+  return [...all, ...upstreams.flatMap((one) => [indexOf(one), one.waitedMs, one.sentMs])];
+}
+
 function readSummary({ id, client, summary }: PullSummary): Pull {
-  return { id, client, ...JSON.parse(summary) };
+  return { id, client, isRunning: false, underWay: 0, underWayMs: 0, ...JSON.parse(summary) };
 }
 
 function readPaths(text: string): readonly PullPath[] {
-  return (JSON.parse(text) as readonly StoredPath[])
-    .map(([name, result, host, bytes, narinfo, nar]) => {
-      const times = [readTimes(narinfo), readTimes(nar)] as const;
-      return {
-        ...{ name, result, bytes, narinfo: times[0], nar: times[1] },
-        host: host === "" ? undefined : host,
-        ms: times.reduce((sum, one) => sum + (one ? one.waitedMs + one.sentMs : 0), 0),
-      };
-    });
+  const [hosts, ...paths] = JSON.parse(text) as readonly [readonly string[], ...StoredPath[]];
+  return paths.map(([name, result, bytes, narinfo, nar]) => {
+    const times = [readTimes(narinfo, hosts), readTimes(nar, hosts)] as const;
+    return {
+      ...{ name, result, bytes, narinfo: times[0], nar: times[1] },
+      ms: times.reduce((sum, one) => sum + (one ? one.waitedMs + one.sentMs : 0), 0),
+    };
+  });
 }
 
-function readTimes(times: StoredTimes): RequestTimes | undefined {
+function readTimes(times: StoredTimes, hosts: readonly string[]): PulledTimes | undefined {
   if (times === 0) return undefined;
-  const [atMs, waitedMs, sentMs] = times;
-  return { atMs, waitedMs, sentMs };
+  const [atMs = 0, waitedMs = 0, sentMs = 0, ...own] = times;
+  const all = { atMs, waitedMs, sentMs, isFromUpstream: own.length > 0 };
+  const hostAt = (index = UNKNOWN_HOST) => {
+    const host = hosts[index];
+    return host === undefined ? {} : { host };
+  };
+  if (own.length === 1) return { ...all, upstreams: [{ ...hostAt(own[0]), waitedMs, sentMs }] };
+  const upstreams: HostTimes[] = [];
+  for (let at = 0; at < own.length; at += 3) {
+    const [waited = 0, sent = 0] = own.slice(at + 1);
+    upstreams.push({ ...hostAt(own[at]), waitedMs: waited, sentMs: sent });
+  }
+  return { ...all, upstreams };
+}
+
+function hostFrom(upstream: string | undefined): { readonly host?: string } {
+  return upstream === undefined ? {} : { host: hostOf(upstream) };
 }
 
 function hostOf(url: string): string {

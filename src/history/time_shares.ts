@@ -30,7 +30,7 @@ export class TimeShares {
   addLast(share: Share, fromMs: number, toMs: number): void {
     if (this.#stretches[BROADEST]?.length !== 0) {
       this.add(share, fromMs, toMs);
-      return this.#settle(toMs);
+      return this.settle(toMs);
     }
     const ms = toMs - Math.max(fromMs, this.#settledAtMs);
     if (ms <= 0) return;
@@ -47,7 +47,8 @@ export class TimeShares {
     );
   }
 
-  #settle(atMs: number): void {
+  /** Nothing is under way: what lies before counts as it is now. */
+  settle(atMs: number): void {
     for (const [index, stretches] of this.#stretches.entries()) {
       this.#settledMs[index] = (this.#settledMs[index] ?? 0) + lengthOf(stretches);
       const end = stretches.at(-1) ?? -Infinity;

@@ -85,3 +85,9 @@ function endingIn(name: string): string {
 function endingOf(compression: Compression): string {
   return `.nar${COMPRESSIONS[compression].extension}`;
 }
+
+/** What all names of one NAR file begin with: a recompressed one has another ending. */
+export function stemOf(narName: string): string {
+  const dot = narName.indexOf(".");
+  return dot < 0 ? narName : narName.slice(0, dot);
+}

@@ -11,6 +11,7 @@ import {
   type RequestRank,
 } from "./upstream.ts";
 import type { UpstreamWait } from "./upstream_health.ts";
+import type { EndAsking } from "./asked_upstreams.ts";
 import { PATIENCE_MAX_MS, type RivalWait } from "./usual_time.ts";
 
 /**
@@ -56,6 +57,8 @@ export interface NarinfoQueryOptions {
   readonly rank: RequestRank;
   /** True: requests go on after their clients have left, for the upstream's health. */
   readonly mayGoOn: boolean;
+  /** Called with each upstream that is asked. */
+  readonly asked?: ((upstream: string) => EndAsking) | undefined;
   /** Called with every answer. */
   readonly observe: (upstream: string, reading: NarinfoReading) => void;
   /** Called with the sender and each better upstream, and how long a client waited for it. */
@@ -120,9 +123,12 @@ export class NarinfoQuery implements Disposable {
   async #ask(candidate: Candidate, storePathHash: StorePathHash): Promise<void> {
     const { signal } = this.#abort;
     const { source } = candidate.upstream;
-    const { rank } = this.#options;
+    const { rank, asked } = this.#options;
     const askedAtMs = clock.nowMs();
+    const over = asked?.(source.url);
+    if (over !== undefined) this.#answer.promise.then(() => over(true));
     const reading = await source.narinfo(storePathHash, signal, rank).catch(unexpected);
+    over?.();
     // An answer to a request that larder ended says nothing about the upstream.
     if (signal.aborted) return;
     candidate.reading = reading;

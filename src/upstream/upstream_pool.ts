@@ -11,6 +11,7 @@ import {
   type UpstreamReading,
 } from "./upstream.ts";
 import type { UpstreamWait } from "./upstream_health.ts";
+import type { AskedUpstreams } from "./asked_upstreams.ts";
 import type { RivalWait } from "./usual_time.ts";
 
 /** An upstream's state, for people. */
@@ -41,6 +42,8 @@ interface PoolRequest {
 export interface UpstreamPoolDeps {
   /** Upstreams in the order in which the operator gave them. */
   readonly upstreams: readonly QueuedNarinfoSource[];
+  /** Notes who is asked for which narinfo. Default: nobody does. */
+  readonly waits?: Pick<AskedUpstreams, "begin">;
   /** Called with every answer, for logs and counts. */
   readonly observe: (
     upstream: string,
@@ -272,10 +275,12 @@ export class UpstreamPool implements Disposable {
     upstreams: readonly PooledUpstream[],
     given: Omit<PoolRequest, "storePathHash">,
   ): Promise<PoolAnswer> {
+    const { waits } = this.#deps;
     const request = { ...given, storePathHash };
     const query = new NarinfoQuery(upstreams, {
       rank: request.rank,
       mayGoOn: this.#queries.size < LATE_QUERIES_MAX,
+      asked: waits && ((url) => waits.begin(storePathHash, url)),
       observe: (upstream, reading) => this.#deps.observe(upstream, reading, request),
       waited: (upstream, wait) => {
         const isSlow = this.#deps.waited(upstream, storePathHash, wait);

@@ -40,6 +40,7 @@ const DETAILS = `document.querySelectorAll("details")`;
 /** All controls, in the order of the page, by id or text. */
 const CONTROLS = [
   ...["Now", "Packages", "History", "Use this cache"],
+  ...["pulls-shown", "pull-ID", "all-pulls"],
   ...["remedy-of-upstreams", "show-members", "evict-now", "gib", "evict"],
   ...["query", "search", "pin-of-ROOT", "pins-unpin-ROOT", "End this protection"],
   ...["pin-path", "path", "pin"],
@@ -50,6 +51,7 @@ const CONTROLS = [
 
 /** Those that a closed confirmation or fold hides. */
 const IN_DETAILS: ReadonlySet<string> = new Set([
+  ...["pull-ID", "all-pulls"],
   ...["values-table", "gib", "evict", "End this protection", "path", "pin"],
   ...["use-conf", "lines-conf", "Copy"],
 ]);
@@ -203,7 +205,8 @@ async function walk(tab: Tab): Promise<readonly string[]> {
       const shown = one.type === "radio" ? one.nextElementSibling : one;
       const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(shown);
       const isSeen = outlineStyle === "solid" && parseFloat(outlineWidth) >= 2;
-      const id = one.id.replace(/(?<=^pin.*-)[0-9a-z]{32}$/, "ROOT");
+      const id = one.id.replace(/(?<=^pin.*-)[0-9a-z]{32}$/, "ROOT")
+        .replace(/(?<=^pull-)[0-9a-f]{8}-[0-9a-f]{4}$/, "ID");
       one === document.body ? null : {
         name: id || one.textContent.trim() || one.tagName.toLowerCase(),
         outline: isSeen ? contrast(outlineColor, ground(one.parentElement)) : 0,

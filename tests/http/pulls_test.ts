@@ -57,7 +57,11 @@ Deno.test("pulls: a burst is one pull, and says where its time went", async () =
   const bytes = await pull(cache, firefox);
   clock.advance(1_000);
   const more = await pull(cache, glibc);
-  assert.equal((await pullsOf(cache)).length, 1, "the second one may go on");
+  assert.deepEqual(
+    (await pullsOf(cache)).map(({ running }) => running),
+    [true, false],
+    "the second one may go on",
+  );
   clock.advance(SILENCE_MS);
 
   const [second, first, ...none] = await pullsOf(cache);
@@ -66,6 +70,8 @@ Deno.test("pulls: a burst is one pull, and says where its time went", async () =
   const { id, sentence, waited_for, ...shown } = second ?? {};
   assert.deepEqual(shown, {
     client: "10.0.0.7",
+    running: false,
+    requests_under_way: 0,
     began_at: new Date(BEGIN_MS + SILENCE_MS).toISOString(),
     seconds: 17.5,
     waiting_seconds: 16.5,
@@ -85,7 +91,8 @@ Deno.test("pulls: a burst is one pull, and says where its time went", async () =
   });
   const { host } = new URL(upstream.url);
   assert.deepEqual(waited_for, [{
-    ...{ upstream: host, paths: 1, seconds: 16.5, sent_paths: 0, sending_seconds: 0 },
+    ...{ upstream: host, paths: 1, asked_in_vain: 0, seconds: 16.5 },
+    ...{ sent_paths: 0, sending_seconds: 0 },
   }]);
   assert.match(
     String(sentence),
@@ -103,7 +110,10 @@ Deno.test("pulls: a burst is one pull, and says where its time went", async () =
       ["glibc-2.40", "fetched", host],
     ],
   );
-  assert.deepEqual(whole.slowest[0].narinfo, { at_seconds: 1, waited_seconds: 15 });
+  assert.deepEqual(whole.slowest[0].narinfo, {
+    ...{ at_seconds: 1, waited_seconds: 15 },
+    waited_for: [{ upstream: host, seconds: 15 }],
+  });
   assert.equal(whole.slowest[0].nar.waited_seconds, 1.5);
 
   const html = { accept: "text/html" };
@@ -171,7 +181,24 @@ Deno.test("pulls: bad input gets a sentence", async () => {
     assert.equal(answer.status, 400);
     assert.match(await answer.text(), /^The client must be a token's name or an address, .*\n$/);
   }
-  assert.equal((await cache.get("/pulls/0-0")).status, 404);
+  for (
+    const [path, line] of [
+      [
+        "/pulls?klient=a",
+        /^Bad Request: the parameter "klient" is unknown; expected client, .*\n$/,
+      ],
+      ["/pulls?client=a&client=b", /^Bad Request: the parameter "client" is twice; /],
+      ["/pulls?client=a&%1b[31m=b", /^Bad Request: the parameter "\\\\u001b\[31m" is unknown; /],
+      ["/pulls/0-0?client=a", /^Bad Request: the parameter "client" is unknown; expected no par/],
+    ] as const
+  ) {
+    const answer = await cache.get(path);
+    assert.equal(answer.status, 400, path);
+    assert.match(await answer.text(), line);
+  }
+  const unknown = await cache.get("/pulls/0-0");
+  assert.equal(unknown.status, 404);
+  assert.match(await unknown.text(), /^Not Found: no pull has this id\. .*\/pulls lists them\n$/);
   assert.deepEqual(await pullsOf(cache, "?client=nobody"), []);
 });
 

@@ -7,6 +7,7 @@ import {
   SILENCE_MS,
   SLOWEST_MAX,
 } from "../../src/history/open_pulls.ts";
+import { RequestNotes } from "../../src/history/request_notes.ts";
 import { checkProperty } from "../support/property.ts";
 
 /** One request: it begins after a pause, and ends in some order with the others. */
@@ -42,6 +43,7 @@ interface Expected {
 
 function play(requests: readonly Request[]) {
   const pulls = new OpenPulls();
+  const notes = new RequestNotes(() => {});
   const steps: Step[] = [];
   const spans: Expected[][] = [[], [], [], []];
   let nowMs = 1_000;
@@ -59,15 +61,17 @@ function play(requests: readonly Request[]) {
     steps.push({
       atMs: endedAtMs,
       run() {
-        if (result === "uncounted") return pull?.uncounted();
+        if (pull === undefined) return;
+        if (result === "uncounted") return pull.uncounted();
         const name = `path${one.path}.nar`;
         if (result === "hit" && one.kind === "narinfo") {
-          pull?.narinfoHit(name, bytes, startedAtMs, endedAtMs);
+          notes.narinfoHit(pull, name, bytes, startedAtMs, endedAtMs);
         } else {
-          pull?.ended({
+          const upstream = `http://upstream${one.path % 20}`;
+          notes.ended(pull, {
             ...{ kind: one.kind, name, result, bytes, startedAtMs, answeredAtMs, endedAtMs },
             isFromUpstream: result !== "hit",
-            upstream: `http://upstream${one.path % 20}`,
+            waits: [{ upstream, fromMs: startedAtMs, toMs: endedAtMs }],
           });
         }
         const isHit = result === "hit";
@@ -81,10 +85,16 @@ function play(requests: readonly Request[]) {
   }
   // What ends at a moment comes before what begins then, as in a server.
   const ended: EndedPull[] = [];
+  let toldAtMs = 0;
   for (const { atMs, run } of steps.toSorted((a, b) => a.atMs - b.atMs)) {
+    if (atMs - toldAtMs >= 1_000) {
+      notes.tell();
+      toldAtMs = atMs;
+    }
     ended.push(...pulls.ended(atMs));
     run();
   }
+  notes.tell();
   ended.push(...pulls.ended(Infinity));
   assert.equal(pulls.count, 0);
   return { ended, spans };

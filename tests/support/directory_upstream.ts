@@ -9,11 +9,14 @@ const READ_BYTES = 256 * 1024;
 export class DirectoryUpstream implements AsyncDisposable {
   readonly publicKey: string;
   readonly #folder: string;
+  readonly #pauseMs: (path: string) => number;
   readonly #requests = new RequestLog("");
   readonly #server = new ExactServer((exchange) => this.#answer(exchange));
 
-  constructor(folder: string, publicKey: string) {
+  /** `pauseMs`: how long it lets each request wait. Default: not at all. */
+  constructor(folder: string, publicKey: string, pauseMs: (path: string) => number = () => 0) {
     this.#folder = folder;
+    this.#pauseMs = pauseMs;
     this.publicKey = publicKey;
   }
 
@@ -55,6 +58,8 @@ export class DirectoryUpstream implements AsyncDisposable {
 
   async #answer(exchange: Exchange): Promise<Answer> {
     this.#requests.add(exchange);
+    const pauseMs = this.#pauseMs(exchange.path);
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     try {
       const { size, isFile } = await Deno.stat(this.#folder + exchange.path);
       if (isFile) return fileAnswer(this.#folder + exchange.path, size);

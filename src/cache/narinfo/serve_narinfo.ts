@@ -26,6 +26,8 @@ export interface NarinfoAnswer {
   readonly narName: NarName | undefined;
   /** True for the first GET of a prefetched narinfo, and for each HEAD before it. */
   readonly isFirstOfPrefetch: boolean;
+  /** True if upstreams were asked first, and could not tell. Default: false. */
+  readonly hasAsked?: true;
 }
 
 const KNOWN_ABSENT: NarinfoAnswer = {
@@ -144,7 +146,8 @@ export class NarinfoServer {
     }
     const { storePathHash, narName } = row;
     touches.narinfo(storePathHash);
-    return { cacheResult: "HIT", text: signer.textOf(row), narName, isFirstOfPrefetch: false };
+    const text = signer.textOf(row);
+    return { cacheResult: "HIT", text, narName, isFirstOfPrefetch: false, hasAsked: true };
   }
 
   /**

@@ -5,6 +5,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { UpstreamReading } from "../../upstream/upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
+import type { AskedUpstreams, EndAsking } from "../../upstream/asked_upstreams.ts";
 import { hintFor } from "../../upstream/failure_hints.ts";
 import { readStatus } from "../../upstream/read_narinfo.ts";
 import { BUSY_STATUSES } from "../../upstream/upstream_load.ts";
@@ -24,6 +25,8 @@ export interface AttemptLogDeps {
   readonly record?: Pick<PathRecord, "sent" | "narFailed" | "narNotStored">;
   /** Judges how fast files come. `undefined` where a client's own pace holds them back. */
   readonly paces?: Pick<NarPaces, "begin"> | undefined;
+  /** Notes who is asked for which file. Default: nobody does. */
+  readonly waits?: Pick<AskedUpstreams, "begin"> | undefined;
 }
 
 export type SourceFacts = Facts & { readonly upstream: string };
@@ -62,6 +65,11 @@ export class AttemptLog {
   /** The facts for other log lines about `upstream`. */
   facts(upstream: string): SourceFacts {
     return { nar: this.#nar, upstream, request_id: this.#requestId };
+  }
+
+  /** A source is waited for, until the result ends that. This member's copy has its own. */
+  waits(upstream: string): EndAsking | undefined {
+    return upstream === OWN_COPY_URL ? undefined : this.#deps.waits?.begin(this.#nar, upstream);
   }
 
   /** `received`: bytes that arrived before. */

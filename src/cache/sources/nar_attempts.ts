@@ -195,6 +195,9 @@ export class NarAttempts {
     const round = this.#round;
     let isTaken = false;
     this.log.asking(source.upstream, before);
+    const over = this.log.waits(source.upstream);
+    // Behind the check of the file, for which its clients wait, too.
+    using _over = { [Symbol.dispose]: () => over?.() };
     using _limit = this.#target.isWanted ? undefined : clock.countdown(this.#prefetchWaitMs, () => {
       if (isTaken || this.#target.isWanted) return;
       this.log.late(source.upstream);
@@ -208,8 +211,9 @@ export class NarAttempts {
       answered();
     });
     pace?.[Symbol.dispose]();
+    if (outcome.type === "failed" && outcome.reason === "outrun") over?.(true);
     // Another source has brought the whole file meanwhile, or ended the attempts.
-    if (this.#isOver || this.#isJudging || round !== this.#round) return;
+    if (this.#isOver || this.#isJudging || round !== this.#round) return over?.(true);
     // Otherwise the new bytes are those of the source that was taken.
     const addedBytes = isTaken ? this.#target.received - before : 0;
     if (addedBytes > 0) this.#contributors.add(source.upstream);

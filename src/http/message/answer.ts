@@ -27,12 +27,15 @@ export class Answer {
   counted: CountedResult | undefined;
   /** The NAR file of that path, where it is known. */
   narName: NarName | undefined;
+  /** True if it waited for upstreams, though it counts as a hit. */
+  hasAsked: boolean;
 
   constructor(body: Body | null, status: number, headers: Readonly<Record<string, string>>) {
     this.body = body;
     this.status = status;
     this.counted = undefined;
     this.narName = undefined;
+    this.hasAsked = false;
     this.headers = new AnswerHeaders(headers);
   }
 }

@@ -12,7 +12,13 @@ import { membersPart } from "./members_part.ts";
 import { type Found, packagesPart } from "./packages_part.ts";
 import { pinsPart } from "./pins_part.ts";
 import { problemsPart } from "./problems_part.ts";
-import { pullsPart, type ShownPull, timelinePage } from "./pulls_part.ts";
+import {
+  type PullsLook,
+  pullsPage,
+  pullsPart,
+  type ShownPull,
+  timelinePage,
+} from "./pulls_part.ts";
 import { spacePart } from "./space_part.ts";
 import { verdictPart } from "./verdict_part.ts";
 import { transfersPart } from "./transfers_part.ts";
@@ -69,8 +75,17 @@ export class Page {
 
   /** One pull, as a page of its own without a script. */
   timeline(shown: ShownPull<WholePull>, nowMs: number): string {
+    return timelinePage(shown, this.#pullsLook(nowMs)).text;
+  }
+
+  /** The last pulls, as a page of their own without a script. */
+  pulls(shown: readonly ShownPull[], nowMs: number): string {
+    return pullsPage(shown, this.#pullsLook(nowMs)).text;
+  }
+
+  #pullsLook(nowMs: number): PullsLook {
     const style = new Html(`<style>${this.#source.style}</style>`);
-    return timelinePage(shown, { style, icon: ICON_URL, nowMs }).text;
+    return { style, icon: ICON_URL, nowMs };
   }
 
   render(facts: PageFacts): string {

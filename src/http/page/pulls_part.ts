@@ -1,4 +1,4 @@
-import type { Pull, PullPath, WholePull } from "../../history/pulls.ts";
+import type { HostTimes, Pull, PullPath, WholePull } from "../../history/pulls.ts";
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { type PullWords, pullWords, shortTime, whatOf } from "../stats/pull_words.ts";
 import { type Html, markup, type Part } from "./markup.ts";
@@ -20,26 +20,33 @@ export interface ShownPull<One extends Pull = Pull> {
 export function pullsPart(pulls: readonly ShownPull[], nowMs: number): Part {
   const [newest] = pulls;
   return newest !== undefined &&
-    markup`<details id="pulls" class="more"><summary id="pulls-shown">Last pull: ${
-      whatOf(newest.pull)
-    }, ${shortTime(newest.pull.ms)}${mostOf(newest.pull)}</summary>
-<ul class="rows">${pulls.map((one) => row(one, nowMs))}</ul>
+    markup`<details id="pulls" class="more"><summary id="pulls-shown">${
+      newest.pull.isRunning ? "Running" : "Last"
+    } pull: ${whatOf(newest.pull)}, ${shortTime(newest.pull.ms)}${
+      newest.pull.isRunning && " so far"
+    }${mostOf(newest.pull)}</summary>
+${listOf(pulls, nowMs)}
 <p class="quiet">Where the time of each client went: a link leads to its timeline. <a
- id="all-pulls" href="pulls">The last 200 as JSON</a></p></details>`;
+ id="all-pulls" href="pulls">The last 200</a></p></details>`;
 }
 
-/** What took most of a slow pull. */
-function mostOf({ ms, waitingMs, fetchingMs, upstreams }: Pull): string {
-  const [slowest] = upstreams;
-  const upstreamMs = waitingMs + fetchingMs;
-  if (slowest?.host === undefined || upstreamMs * 2 < ms) return "";
-  return `, of which ${shortTime(upstreamMs)} for ${slowest.host}`;
+function listOf(pulls: readonly ShownPull[], nowMs: number, folder = "pulls/"): Html {
+  return markup`<ul class="rows">${pulls.map((one) => row(one, nowMs, folder))}</ul>`;
 }
 
-function row({ pull, client }: ShownPull, nowMs: number): Html {
+/** Whom a slow pull waited for, if that took most of it. */
+function mostOf(pull: Pull): string {
+  const { ms, waitingMs, fetchingMs, upstreams: [slowest] } = pull;
+  if (slowest?.host === undefined || (waitingMs + fetchingMs) * 2 < ms) return "";
+  const slowestMs = Math.min(ms, slowest.waitedMs + slowest.sentMs);
+  const what = slowest.waitedMs >= slowest.sentMs ? "waiting for" : "fetching from";
+  return `, of which ${shortTime(slowestMs)} ${what} ${slowest.host}`;
+}
+
+function row({ pull, client }: ShownPull, nowMs: number, folder: string): Html {
   const words = pullWords(pull, client, nowMs);
   const { times, paths, bytes } = words;
-  return markup`<li><a class="strong" id="pull-${pull.id}" href="pulls/${pull.id}">${
+  return markup`<li><a class="strong" id="pull-${pull.id}" href="${folder}${pull.id}">${
     whatOf(pull)
   }</a><span class="detail">${titleOf(words, pull)}: ${times}</span>${
     sharesBar(pull)
@@ -86,35 +93,68 @@ const SHARES = [
   ["pause", "the client itself"],
 ] as const;
 
+const LEGEND = markup`<p class="legend shares-legend">${
+  SHARES.map(([share, text]) => markup`<span class="${share}">${text}</span>`)
+}</p>`;
+
+/** All pulls as a page of its own. */
+export function pullsPage(pulls: readonly ShownPull[], look: PullsLook): Html {
+  const some = pulls.length === 0
+    ? markup`<p class="none">No client has asked for a path yet.</p>`
+    : listOf(pulls, look.nowMs);
+  return pageOf(look, {
+    ...{ title: "Pulls of larder", heading: "Pulls", back: "./" },
+    below: "What clients fetched, and where the time went: the newest first",
+    sections: markup`<section aria-label="Pulls">${LEGEND}${some}</section>`,
+  });
+}
+
 /** One pull as a page of its own: its slowest paths on the axis of its time. */
-export function timelinePage({ pull, client }: ShownPull<WholePull>, look: TimelineLook): Html {
-  const { style, nowMs } = look;
-  const words = pullWords(pull, client, nowMs);
+export function timelinePage({ pull, client }: ShownPull<WholePull>, look: PullsLook): Html {
+  const words = pullWords(pull, client, look.nowMs);
   const others = pathCount(pull) - pull.slowest.length;
+  return pageOf(look, {
+    ...{ title: `${whatOf(pull)}: a pull of larder`, heading: whatOf(pull), back: "../" },
+    below: titleOf(words, pull),
+    sections:
+      markup`<section aria-labelledby="time-title"><h2 id="time-title">Where the time went</h2>
+<p>${words.times}.</p>${sharesBar(pull)}<p class="quiet">${
+        [words.paths, words.bytes].filter((part) => part !== "").join("; ")
+      }</p></section>
+<section aria-labelledby="paths-title"><h2 id="paths-title">Slowest paths</h2>
+${LEGEND}${
+        pull.slowest.length === 0
+          ? markup`<p class="none">No path took more than a moment.</p>`
+          : markup`<ul class="rows">${pull.slowest.map((path) => pathRow(path, pull))}</ul>`
+      }${
+        others > 0 && markup`<p class="quiet">${counted(others, "path")} more took less time.</p>`
+      }</section>`,
+  });
+}
+
+interface PullsPage {
+  readonly title: string;
+  readonly heading: string;
+  readonly below: string;
+  /** The address of the status page. */
+  readonly back: string;
+  readonly sections: Html;
+}
+
+function pageOf({ style, icon }: PullsLook, page: PullsPage): Html {
+  const { title, heading, below, back, sections } = page;
   return markup`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${whatOf(pull)}: a pull of larder</title><link rel="icon" href="${look.icon}">${style}</head>
-<body><header>${MARK}<div><h1>${whatOf(pull)}</h1><p class="quiet">${titleOf(words, pull)}</p></div>
-<nav aria-label="Sections"><a id="back" href="../">Status page</a></nav></header>
-<main><section aria-labelledby="time-title"><h2 id="time-title">Where the time went</h2>
-<p>${words.times}.</p>${sharesBar(pull)}<p class="quiet">${
-    [words.paths, words.bytes].filter((part) => part !== "").join("; ")
-  }</p></section>
-<section aria-labelledby="paths-title"><h2 id="paths-title">Slowest paths</h2>
-<p class="legend shares-legend">${
-    SHARES.map(([share, text]) => markup`<span class="${share}">${text}</span>`)
-  }</p>${
-    pull.slowest.length === 0
-      ? markup`<p class="none">No path took more than a moment.</p>`
-      : markup`<ul class="rows">${pull.slowest.map((path) => pathRow(path, pull))}</ul>`
-  }${
-    others > 0 && markup`<p class="quiet">${counted(others, "path")} more took less time.</p>`
-  }</section></main></body></html>`;
+<title>${title}</title><link rel="icon" href="${icon}">${style}</head>
+<body><header>${MARK}<div><h1>${heading}</h1><p class="quiet">${below}</p></div>
+<nav aria-label="Sections"><a id="back" href="${back}">Status page</a></nav></header>
+<main>${sections}</main></body></html>`;
 }
 
-export interface TimelineLook {
+/** The look of pages that have no script. */
+export interface PullsLook {
   readonly style: Html;
   readonly icon: string;
   readonly nowMs: number;
@@ -126,36 +166,50 @@ function pathCount({ paths: { hit, joined, ahead, fetched, absent } }: Pull): nu
 
 function pathRow(path: PullPath, { ms }: Pull): Html {
   const { name, narinfo, nar, bytes } = path;
-  const sent = path.result === "hit" ? "sending" : "fetching";
   const told = timesOf(path);
+  const bars = [narinfo, nar].map((times) =>
+    times !== undefined && [
+      bar("waiting", times.atMs, times.waitedMs, ms),
+      bar(
+        times.isFromUpstream ? "fetching" : "sending",
+        times.atMs + times.waitedMs,
+        times.sentMs,
+        ms,
+      ),
+    ]
+  );
   return markup`<li><b>${name}</b> <span class="quiet">${told}${
     bytes > 0 && `, ${formatBytes(bytes)}`
   }</span><svg class="shares" viewBox="0 0 1000 8" preserveAspectRatio="none" role="img"
- aria-label="${name}: ${told}">${
-    narinfo !== undefined && [
-      bar("waiting", narinfo.atMs, narinfo.waitedMs, ms),
-      bar(sent, narinfo.atMs + narinfo.waitedMs, narinfo.sentMs, ms),
-    ]
-  }${
-    nar !== undefined && [
-      bar("waiting", nar.atMs, nar.waitedMs, ms),
-      bar(sent, nar.atMs + nar.waitedMs, nar.sentMs, ms),
-    ]
-  }</svg></li>`;
+ aria-label="${name}: ${told}">${bars}</svg></li>`;
 }
 
 /** `waited 15 s for the narinfo and 1.5 s for the NAR from cache.nixos.org, sent in 2.0 s`. */
-function timesOf({ narinfo, nar, host, result }: PullPath): string {
+function timesOf({ narinfo, nar, result }: PullPath): string {
   const waits = [
-    ...(narinfo?.waitedMs ? [`${shortTime(narinfo.waitedMs)} for the narinfo`] : []),
-    ...(nar?.waitedMs ? [`${shortTime(nar.waitedMs)} for the NAR`] : []),
+    ...(narinfo?.waitedMs ? [{ what: "the narinfo", ...narinfo }] : []),
+    ...(nar?.waitedMs ? [{ what: "the NAR", ...nar }] : []),
   ];
-  const from = host === undefined ? "" : ` from ${host}`;
+  const froms = waits.map(({ upstreams }) => fromOf(upstreams));
+  const isOne = new Set(froms).size === 1;
+  const waited = waits.map(({ waitedMs, what }, index) =>
+    `${shortTime(waitedMs)} for ${what}${isOne && index < waits.length - 1 ? "" : froms[index]}`
+  );
   const sentMs = (narinfo?.sentMs ?? 0) + (nar?.sentMs ?? 0);
   const told = [
-    ...(waits.length === 0 ? [] : [`waited ${waits.join(" and ")}${from}`]),
+    ...(waited.length === 0 ? [] : [`waited ${waited.join(" and ")}`]),
     ...(sentMs > 0 ? [`sent in ${shortTime(sentMs)}`] : []),
-    ...(result === "absent" ? ["not found"] : []),
+    ...(result === "absent" ? [waited.length === 0 ? "not found" : "asked in vain"] : []),
   ];
   return told.length === 0 ? "took a moment" : told.join(", ");
+}
+
+/** ` from cache.nixos.org`; of two: ` from cache.nixos.org (12 s) and cache.example.org (1.0 s)`. */
+function fromOf(upstreams: readonly HostTimes[]): string {
+  const waited = upstreams.filter(({ host, waitedMs }) => host !== undefined && waitedMs > 0);
+  if (waited.length === 0) return "";
+  if (waited.length === 1) return ` from ${waited[0]?.host}`;
+  return ` from ${
+    waited.map(({ host, waitedMs }) => `${host} (${shortTime(waitedMs)})`).join(" and ")
+  }`;
 }

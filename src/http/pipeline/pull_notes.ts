@@ -17,7 +17,6 @@ const RESULTS: Readonly<Record<string, PathResult>> = {
 /** A request of a pull that has ended. */
 export interface PulledRequest {
   readonly pull: OpenPull;
-  readonly pulls: Pick<Pulls, "upstreamOf">;
   readonly kind: "narinfo" | "nar";
   readonly request: ClientRequest;
   readonly answer: Answer;
@@ -27,8 +26,8 @@ export interface PulledRequest {
   readonly bytes: number;
 }
 
-/** Tells a pull how a request went that was no stored narinfo. */
-export function notePulled(pulled: PulledRequest): void {
+/** Notes for a pull how a request went that was no stored narinfo. */
+export function notePulled(pulls: Pick<Pulls, "requestEnded">, pulled: PulledRequest): void {
   const { pull, kind, request, answer, bytes } = pulled;
   const { startedAtMs, answeredAtMs, endedAtMs } = pulled;
   const { counted, narName, status } = answer;
@@ -38,15 +37,11 @@ export function notePulled(pulled: PulledRequest): void {
   const isOther = isByCommand(request) || request.headers.get(MEMBER_HEADER) !== null;
   if (isOther || result === undefined && !isAbsent) return pull.uncounted();
   const asked = lastSegment(request.url);
-  const isFromUpstream = answer.headers.get("x-cache") !== "HIT";
-  const waitedMs = answeredAtMs - startedAtMs;
-  const storePathHash = kind === "narinfo" ? asked : undefined;
-  const upstream = isFromUpstream
-    ? pulled.pulls.upstreamOf({ storePathHash, narName, waitedMs })
-    : undefined;
+  const isFromUpstream = answer.hasAsked || answer.headers.get("x-cache") !== "HIT";
   const times = { startedAtMs, answeredAtMs, endedAtMs };
-  const how = { kind, result: result ?? "absent", isFromUpstream, upstream } as const;
-  pull.ended({ ...how, ...times, name: narName ?? asked, bytes });
+  const how = { kind, result: result ?? "absent", isFromUpstream } as const;
+  const named = { name: narName ?? asked, bytes };
+  pulls.requestEnded(pull, { ...how, ...times, ...named }, kind === "narinfo" ? asked : named.name);
 }
 
 /** The hash of a narinfo, or the name of a NAR file, as the client wrote it. */

@@ -57,7 +57,7 @@ export interface RequestObserverDeps {
   readonly log: Logger;
   readonly scheme: Scheme;
   /** Default: nobody notes the pulls of clients. */
-  readonly pulls?: Pick<Pulls, "begin" | "upstreamOf"> | undefined;
+  readonly pulls?: Pick<Pulls, "begin" | "narinfoHit" | "requestEnded"> | undefined;
 }
 
 /** Counts, logs and traces every request. */
@@ -124,10 +124,11 @@ export class RequestObserver {
     const endedAtMs = clock.nowMs();
     this.#count(answered, outcome, endedAtMs);
     if (pull !== undefined) {
-      const { counted, narName, body } = answer;
-      if (counted === "HIT" && narName !== undefined && typeof body === "string") {
+      const { counted, narName, body, hasAsked } = answer;
+      const isHit = counted === "HIT" && !hasAsked;
+      if (isHit && narName !== undefined && typeof body === "string") {
         // A narinfo: it has as many bytes as characters.
-        pull.narinfoHit(narName, body.length, answered.startedAtMs, endedAtMs);
+        this.#deps.pulls?.narinfoHit(pull, narName, body.length, answered.startedAtMs, endedAtMs);
       } else this.#notePulled(answered, pull, { endedAtMs, answeredAtMs, sentBytes });
     }
     if (span === undefined) return this.#log(answered, outcome, sentBytes);
@@ -146,8 +147,8 @@ export class RequestObserver {
     const kind = route?.ofPath;
     if (kind === undefined || pulls === undefined) return pull.uncounted();
     const bytes = sentBytes ?? announcedBytes(answer);
-    notePulled({
-      ...{ pull, pulls, kind, request, answer, bytes },
+    notePulled(pulls, {
+      ...{ pull, kind, request, answer, bytes },
       ...{ startedAtMs, answeredAtMs, endedAtMs },
     });
   }

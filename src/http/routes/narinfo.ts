@@ -47,7 +47,9 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
         }
         const type = "text/x-nix-narinfo";
         const parts = { status: 200, type, lifetime: "narinfo", headers } as const;
-        return countedAnswer(textAnswer(narinfo, head, parts), counted, answer.narName);
+        const shown = countedAnswer(textAnswer(narinfo, head, parts), counted, answer.narName);
+        shown.hasAsked = answer.hasAsked ?? false;
+        return shown;
       },
       ...(remove === undefined ? {} : { DELETE: removeHandler(hashOrNone, remove) }),
     },

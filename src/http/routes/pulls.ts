@@ -1,5 +1,6 @@
-import type { Pull, PullPath, Pulls, WholePull } from "../../history/pulls.ts";
-import { lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
+import type { Pull, PulledTimes, PullPath, Pulls, WholePull } from "../../history/pulls.ts";
+import { visible } from "../../base/visible.ts";
+import { type Answer, lineAnswer, textAnswer } from "../message/answer.ts";
 import { prefersHtml } from "../message/preference.ts";
 import { queryIn } from "../message/query.ts";
 import type { Page } from "../page/page.ts";
@@ -11,6 +12,9 @@ const CLIENT_CHARS_MAX = 200;
 
 /** Longer ones are of no pull. */
 const ID_CHARS_MAX = 40;
+
+/** The most of an unknown parameter that an answer repeats. */
+const NAME_CHARS_MAX = 40;
 
 /** Who may not manage larder learns no address or name of others. */
 const OTHER_CLIENT = "another client";
@@ -24,8 +28,8 @@ export interface PullRouteDeps {
 const PARTS = { status: 200, type: "application/json", lifetime: "never" } as const;
 
 /**
- * `/pulls`: the last pulls of clients, or of one (`?client=`), the newest first. `/pulls/{id}`: one
- * with its slowest paths, for browsers as a timeline.
+ * `/pulls`: the last pulls of clients, or of one (`?client=`), the newest first, for browsers as a
+ * page. `/pulls/{id}`: one with its slowest paths, for browsers as a timeline.
  */
 export function pullRoutes({ pulls, page, nowMs }: PullRouteDeps): readonly Route[] {
   return [{
@@ -35,16 +39,21 @@ export function pullRoutes({ pulls, page, nowMs }: PullRouteDeps): readonly Rout
     query: { GET: ["client"] },
     methods: {
       async GET(routed) {
-        const client = new URLSearchParams(queryIn(routed.request.url)).get("client");
-        if (client !== null && (client === "" || client.length > CLIENT_CHARS_MAX)) {
-          const line = "The client must be a token's name or an address, such as ?client=10.0.0.7";
-          return lineAnswer(400, line, routed.head);
-        }
+        const { request, head } = routed;
+        const parameters = new URLSearchParams(queryIn(request.url));
+        const bad = badParameter(parameters, ["client"]);
+        if (bad !== undefined) return lineAnswer(400, bad, head);
+        const client = parameters.get("client");
         const shown = shownClient(routed, await routed.mayManage());
         const mayAsk = client === null || shown(client) === client;
         const found = mayAsk ? await pulls.newest(undefined, client ?? undefined) : [];
-        const list = found.map((pull) => pullJson(pull, shown(pull.client), nowMs()));
-        return textAnswer(JSON.stringify(list), routed.head, PARTS);
+        if (!prefersHtml(request.headers.get("accept"))) {
+          const list = found.map((pull) => pullJson(pull, shown(pull.client), nowMs()));
+          return textAnswer(JSON.stringify(list), head, { ...PARTS, headers: { vary: "Accept" } });
+        }
+        const listed = found.map((pull) => ({ pull, client: shown(pull.client) }));
+        const html = (shownPage: Page) => shownPage.pulls(listed, nowMs());
+        return await htmlAnswer(page, html, head);
       },
     },
   }, {
@@ -55,20 +64,46 @@ export function pullRoutes({ pulls, page, nowMs }: PullRouteDeps): readonly Rout
     methods: {
       async GET(routed) {
         const { request, head, params: [id = ""] } = routed;
+        const bad = badParameter(new URLSearchParams(queryIn(request.url)), []);
+        if (bad !== undefined) return lineAnswer(400, bad, head);
         const pull = id.length > ID_CHARS_MAX ? undefined : await pulls.find(id);
-        if (pull === undefined) return statusAnswer(404, head, { vary: "Accept" });
+        if (pull === undefined) return lineAnswer(404, NO_PULL, head, { vary: "Accept" });
         const client = shownClient(routed, await routed.mayManage())(pull.client);
         if (!prefersHtml(request.headers.get("accept"))) {
           const text = JSON.stringify(wholeJson(pull, client, nowMs()));
           return textAnswer(text, head, { ...PARTS, headers: { vary: "Accept" } });
         }
-        const shown = await page();
-        const headers = { ...shown.headers, vary: "Accept" };
-        const html = shown.timeline({ pull, client }, nowMs());
-        return textAnswer(html, head, { ...PARTS, type: "text/html; charset=utf-8", headers });
+        return await htmlAnswer(page, (shown) => shown.timeline({ pull, client }, nowMs()), head);
       },
     },
   }];
+}
+
+const NO_PULL = "Not Found: no pull has this id. larder keeps the last 200; /pulls lists them";
+
+/** What is wrong with a request's parameters; `undefined`: nothing. */
+function badParameter(parameters: URLSearchParams, known: readonly string[]): string | undefined {
+  const expected = known.length === 0 ? "no parameter" : `${known.join(", ")}, each at most once`;
+  for (const name of new Set(parameters.keys())) {
+    const isTwice = parameters.getAll(name).length > 1;
+    if (known.includes(name) && !isTwice) continue;
+    const shown = JSON.stringify(visible(name.slice(0, NAME_CHARS_MAX)));
+    const what = isTwice && known.includes(name) ? "twice" : "unknown";
+    return `Bad Request: the parameter ${shown} is ${what}; expected ${expected}`;
+  }
+  const client = parameters.get("client");
+  if (client === null || client !== "" && client.length <= CLIENT_CHARS_MAX) return undefined;
+  return "The client must be a token's name or an address, such as ?client=10.0.0.7";
+}
+
+async function htmlAnswer(
+  page: () => Promise<Page>,
+  textOf: (page: Page) => string,
+  head: boolean,
+): Promise<Answer> {
+  const shown = await page();
+  const headers = { ...shown.headers, vary: "Accept" };
+  return textAnswer(textOf(shown), head, { ...PARTS, type: "text/html; charset=utf-8", headers });
 }
 
 /** Names of clients as this one may read them: its own, and all if it may manage larder. */
@@ -85,6 +120,8 @@ function pullJson(pull: Pull, client: string, nowMs: number) {
   return {
     id: pull.id,
     client,
+    running: pull.isRunning,
+    requests_under_way: pull.underWay,
     began_at: new Date(pull.beganAtMs).toISOString(),
     seconds: pull.ms / 1_000,
     waiting_seconds: pull.waitingMs / 1_000,
@@ -94,6 +131,7 @@ function pullJson(pull: Pull, client: string, nowMs: number) {
     waited_for: pull.upstreams.map((one) => ({
       upstream: one.host ?? null,
       paths: one.paths,
+      asked_in_vain: one.inVain,
       seconds: one.waitedMs / 1_000,
       sent_paths: one.sentPaths,
       sending_seconds: one.sentMs / 1_000,
@@ -112,20 +150,28 @@ function wholeJson(pull: WholePull, client: string, nowMs: number) {
   return { ...pullJson(pull, client, nowMs), slowest: pull.slowest.map(pathJson) };
 }
 
-function pathJson({ name, result, host, bytes, narinfo, nar }: PullPath) {
+function pathJson({ name, result, bytes, narinfo, nar }: PullPath) {
+  const hosts = [...nar?.upstreams ?? [], ...narinfo?.upstreams ?? []];
   return {
     name,
     result: result === "ahead" ? "fetched_ahead" : result,
-    upstream: host ?? null,
+    upstream: hosts.find(({ host }) => host !== undefined)?.host ?? null,
     bytes,
     narinfo: narinfo === undefined ? null : {
       at_seconds: narinfo.atMs / 1_000,
       waited_seconds: narinfo.waitedMs / 1_000,
+      waited_for: waitsJson(narinfo),
     },
     nar: nar === undefined ? null : {
       at_seconds: nar.atMs / 1_000,
       waited_seconds: nar.waitedMs / 1_000,
       sending_seconds: nar.sentMs / 1_000,
+      waited_for: waitsJson(nar),
     },
   };
+}
+
+function waitsJson({ upstreams }: PulledTimes) {
+  return upstreams.filter(({ waitedMs }) => waitedMs > 0)
+    .map(({ host, waitedMs }) => ({ upstream: host ?? null, seconds: waitedMs / 1_000 }));
 }

@@ -3,7 +3,13 @@ import { formatClock } from "../../base/format_times.ts";
 import type { Pull, PullUpstream } from "../../history/pulls.ts";
 
 /** Upstreams that a sentence names. */
-const NAMED_MAX = 2;
+const NAMED_MAX = 3;
+
+/** A shorter part of a pull is a moment. */
+const MOMENT_PART = 0.01;
+
+/** Upstreams whose times together are longer by this part were waited for side by side. */
+const SIDE_BY_SIDE_PART = 0.05;
 
 /** A pull in parts of a sentence. */
 export interface PullWords {
@@ -18,11 +24,15 @@ export interface PullWords {
 
 /** `client`: as it may be shown. */
 export function pullWords(pull: Pull, client: string, nowMs: number): PullWords {
-  const { waitingMs, fetchingMs, sendingMs, pauseMs, upstreams, bytes, savedBytes } = pull;
+  const { fetchingMs, sendingMs, pauseMs, upstreams, bytes, savedBytes } = pull;
+  // So short a time is no answer to the question where the time went.
+  const isMoment = fetchingMs < pull.ms * MOMENT_PART;
   const times = [
-    waitingMs > 0 && `${shortTime(waitingMs)} waited for ${namesOf(upstreams, "paths")}`,
+    ...waitsIn(pull),
     fetchingMs > 0 &&
-    `${shortTime(fetchingMs)} sending what came from ${namesOf(upstreams, "sentPaths")}`,
+    `${shortTime(fetchingMs)} sending what came from ${
+      isMoment ? "upstreams" : sendersOf(upstreams)
+    }`,
     sendingMs > 0 && `${shortTime(sendingMs)} sending`,
     pauseMs > 0 && `${shortTime(pauseMs)} of the client itself`,
   ].filter((part) => part !== false);
@@ -33,11 +43,11 @@ export function pullWords(pull: Pull, client: string, nowMs: number): PullWords 
     ahead > 0 && `${count(ahead)} fetched ahead`,
     fetched > 0 && `${count(fetched)} fetched`,
     absent > 0 && `${count(absent)} not found`,
+    pull.underWay > 0 &&
+    `${counted(pull.underWay, "request")} under way for ${shortTime(pull.underWayMs)}`,
   ].filter((part) => part !== false);
   return {
-    title: `${client}, ${formatClock(pull.beganAtMs, nowMs)}, ${whatOf(pull)}, ${
-      shortTime(pull.ms)
-    }`,
+    title: `${client}, ${formatClock(pull.beganAtMs, nowMs)}, ${whatOf(pull)}, ${lengthOf(pull)}`,
     times: times.length === 0 ? "no time that larder can measure" : times.join(", "),
     paths: paths.join(", "),
     bytes: savedBytes > 0
@@ -58,16 +68,56 @@ export function whatOf({ first, paths: { hit, joined, ahead, fetched } }: Pull):
   return others > 0 ? `${first} and ${count(others)} more` : first;
 }
 
-/** `cache.nixos.org (2 paths)`; the slowest first. */
-function namesOf(upstreams: readonly PullUpstream[], paths: "paths" | "sentPaths"): string {
-  const ms = paths === "paths" ? "waitedMs" : "sentMs";
-  const waited = upstreams.filter((one) => one[paths] > 0 && one[ms] > 0)
-    .toSorted((a, b) => b[ms] - a[ms]);
-  const named = waited.slice(0, NAMED_MAX)
-    .map((one) => `${one.host ?? "upstreams"} (${counted(one[paths], "path")})`);
-  const rest = waited.length - named.length;
-  const all = rest > 0 ? [...named, `${count(rest)} more`] : named;
-  return all.length === 0 ? "upstreams" : all.join(" and ");
+/** `18 s`, or `18 s so far`. */
+export function lengthOf({ ms, isRunning }: Pull): string {
+  return isRunning ? `running, ${shortTime(ms)} so far` : shortTime(ms);
+}
+
+/** `15 s waited for cache.nixos.org (2 paths)`, `2 s for cache.example.org (1 path)`. */
+function waitsIn({ waitingMs, upstreams }: Pull): readonly string[] {
+  if (waitingMs === 0) return [];
+  const waited = upstreams.filter(({ waitedMs }) => waitedMs > 0)
+    .toSorted((a, b) => b.waitedMs - a.waitedMs);
+  const [only, ...others] = waited;
+  if (only === undefined) return [`${shortTime(waitingMs)} waited for upstreams`];
+  // The whole time is that of the only one.
+  if (others.length === 0) return [`${shortTime(waitingMs)} waited for ${waiterOf(only)}`];
+  const [first = "", ...named] = waited.slice(0, NAMED_MAX)
+    .map((one, index) =>
+      `${shortTime(one.waitedMs)}${index > 0 ? "" : " waited"} for ${waiterOf(one)}`
+    );
+  const rest = waited.slice(NAMED_MAX);
+  const restMs = rest.reduce((sum, one) => sum + one.waitedMs, 0);
+  const all = rest.length === 0
+    ? [first, ...named]
+    : [first, ...named, `${shortTime(restMs)} for ${counted(rest.length, "other upstream")}`];
+  const sumMs = waited.reduce((sum, one) => sum + one.waitedMs, 0);
+  return sumMs > waitingMs * (1 + SIDE_BY_SIDE_PART) ? [all.join(" and meanwhile ")] : all;
+}
+
+/** `cache.nixos.org (2 paths, 1 asked in vain)`. */
+function waiterOf({ host = "upstreams", paths, inVain }: PullUpstream): string {
+  const why = [
+    ...(paths > 0 ? [counted(paths, "path")] : []),
+    ...(inVain > 0 ? [`${count(inVain)} asked in vain`] : []),
+  ];
+  return why.length === 0 ? host : `${host} (${why.join(", ")})`;
+}
+
+/** `cache.nixos.org (2 paths)`; of several: `cache.nixos.org (2 paths) in 2.0 s and …`. */
+function sendersOf(upstreams: readonly PullUpstream[]): string {
+  const senders = upstreams.filter(({ sentMs }) => sentMs > 0)
+    .toSorted((a, b) => b.sentMs - a.sentMs);
+  const nameOf = ({ host = "upstreams", sentPaths }: PullUpstream) =>
+    sentPaths > 0 ? `${host} (${counted(sentPaths, "path")})` : host;
+  const [only, ...others] = senders;
+  if (only === undefined) return "upstreams";
+  if (others.length === 0) return nameOf(only);
+  const named = senders.slice(0, NAMED_MAX).map((one) =>
+    `${nameOf(one)} in ${shortTime(one.sentMs)}`
+  );
+  const rest = senders.length - named.length;
+  return (rest > 0 ? [...named, `${count(rest)} more`] : named).join(" and ");
 }
 
 /** `41 ms`, `1.9 s`, `18 s`, `2 min 5 s`, `1 h 2 min`. */

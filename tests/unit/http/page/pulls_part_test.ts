@@ -6,32 +6,33 @@ import { pullSentence, pullWords } from "../../../../src/http/stats/pull_words.t
 
 const BEGIN_MS = Date.UTC(2026, 10, 27, 21, 10);
 
+/** A request that one upstream answered. */
+function from(host: string, times: { atMs: number; waitedMs: number; sentMs: number }) {
+  const { waitedMs, sentMs } = times;
+  return { ...times, isFromUpstream: true, upstreams: [{ host, waitedMs, sentMs }] };
+}
+
 /** The pull of the documentation. */
 const PULL: WholePull = {
   ...{ id: "0a1b2c3d-4e5f", client: "laptop", beganAtMs: BEGIN_MS, ms: 18_000 },
+  ...{ isRunning: false, underWay: 0, underWayMs: 0 },
   ...{ waitingMs: 15_000, fetchingMs: 0, sendingMs: 2_000, pauseMs: 1_000 },
   upstreams: [
-    { host: "cache.nixos.org", paths: 2, waitedMs: 21_000, sentPaths: 0, sentMs: 0 },
+    { host: "cache.nixos.org", paths: 2, waitedMs: 15_000, inVain: 0, sentPaths: 0, sentMs: 0 },
   ],
   first: "firefox-145.0",
   paths: { hit: 31, joined: 0, ahead: 9, fetched: 3, absent: 0 },
   ...{ bytes: 412 << 20, savedBytes: 380 << 20 },
   slowest: [
     {
-      ...{
-        name: "<glibc>",
-        result: "fetched",
-        host: "cache.nixos.org",
-        bytes: 5 << 20,
-        ms: 14_000,
-      },
-      narinfo: { atMs: 1_000, waitedMs: 12_000, sentMs: 0 },
-      nar: { atMs: 14_000, waitedMs: 1_000, sentMs: 1_000 },
+      ...{ name: "<glibc>", result: "fetched", bytes: 5 << 20, ms: 14_000 },
+      narinfo: from("cache.nixos.org", { atMs: 1_000, waitedMs: 12_000, sentMs: 0 }),
+      nar: from("cache.nixos.org", { atMs: 14_000, waitedMs: 1_000, sentMs: 1_000 }),
     },
     {
-      ...{ name: "openssl-3.6.0", result: "hit", host: undefined, bytes: 9, ms: 40 },
+      ...{ name: "openssl-3.6.0", result: "hit", bytes: 9, ms: 40 },
       narinfo: undefined,
-      nar: { atMs: 17_900, waitedMs: 0, sentMs: 40 },
+      nar: { atMs: 17_900, waitedMs: 0, sentMs: 40, isFromUpstream: false, upstreams: [] },
     },
   ],
 };
@@ -48,7 +49,14 @@ Deno.test("pulls: a sentence says who waited for what, and what larder saved", (
 });
 
 Deno.test("pulls: a sentence names the upstream at whose pace a file came", () => {
-  const upstreams = [{ host: "slow.org", paths: 1, waitedMs: 0, sentPaths: 1, sentMs: 70_000 }];
+  const upstreams = [{
+    host: "slow.org",
+    paths: 1,
+    waitedMs: 0,
+    inVain: 0,
+    sentPaths: 1,
+    sentMs: 70_000,
+  }];
   const slow = { ...PULL, waitingMs: 0, sendingMs: 0, fetchingMs: 70_000, ms: 71_000, upstreams };
   const { times } = pullWords(slow, "laptop", BEGIN_MS);
   assert.equal(
@@ -57,12 +65,43 @@ Deno.test("pulls: a sentence names the upstream at whose pace a file came", () =
   );
 });
 
+Deno.test("pulls: a sentence says how long and for how many paths each upstream was waited for", () => {
+  const none = { inVain: 0, sentPaths: 0, sentMs: 0 };
+  const upstreams = [
+    { ...none, host: "cache.nixos.org", paths: 2, waitedMs: 13_000 },
+    { ...none, host: "cache.example.org", paths: 1, waitedMs: 2_000, inVain: 3 },
+  ];
+  assert.equal(
+    pullWords({ ...PULL, upstreams }, "laptop", BEGIN_MS).times,
+    "13 s waited for cache.nixos.org (2 paths), 2.0 s for cache.example.org " +
+      "(1 path, 3 asked in vain), 2.0 s sending, 1.0 s of the client itself",
+  );
+  const [first, second] = upstreams.map((one) => ({ ...one, inVain: 0, waitedMs: 15_000 }));
+  const sideBySide = [first, second].filter((one) => one !== undefined);
+  assert.match(
+    pullWords({ ...PULL, upstreams: sideBySide }, "laptop", BEGIN_MS).times,
+    /^15 s waited for cache\.nixos\.org \(2 paths\) and meanwhile 15 s for cache\.example\.org/,
+  );
+});
+
+Deno.test("pulls: one that runs says so, and how long nothing has ended", () => {
+  const running = { ...PULL, isRunning: true, underWay: 2, underWayMs: 25_000 };
+  const { title, paths } = pullWords(running, "laptop", BEGIN_MS);
+  assert.equal(title, "laptop, 21:10 UTC, firefox-145.0 and 42 more, running, 18 s so far");
+  assert.match(paths, /3 fetched, 2 requests under way for 25 s$/);
+  const html = String(pullsPart([{ pull: running, client: "laptop" }], BEGIN_MS));
+  assert.match(
+    html,
+    />Running pull: firefox-145\.0 and 42 more, 18 s so far, of which 15 s waiting for /,
+  );
+});
+
 Deno.test("page: pulls lead to their timelines, and none is no section", () => {
   assert.equal(pullsPart([], BEGIN_MS), false);
   const html = String(pullsPart([shown], BEGIN_MS));
   assert.match(
     html,
-    />Last pull: firefox-145\.0 and 42 more, 18 s, of which 15 s for cache\.nixos\.org<\/summary>/,
+    />Last pull: firefox-145\.0 and 42 more, 18 s, of which 15 s waiting for cache\.nixos\.org<\/summary>/,
   );
   assert.match(html, /href="pulls\/0a1b2c3d-4e5f">firefox-145\.0 and 42 more<\/a>/);
   assert.match(html, /laptop, 21:10 UTC, 18 s: 15 s waited for cache\.nixos\.org \(2 paths\)/);

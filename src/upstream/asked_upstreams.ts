@@ -1,0 +1,98 @@
+import { lruOf } from "../base/lru.ts";
+import { ownText } from "../base/own_text.ts";
+import { stemOf } from "../nix/nar_name.ts";
+import { clock } from "../runtime/current.ts";
+
+/** A stretch of time in which a request waited for an upstream, or got a file from it. */
+export interface UpstreamStretch {
+  readonly upstream: string;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Ends what an upstream was asked for. `isLost`: nobody waits for it any more. */
+export type EndAsking = (isLost?: boolean) => void;
+
+/** A request to an upstream; it runs while `toMs` is Infinity. */
+interface Asked {
+  readonly upstream: string;
+  readonly fromMs: number;
+  toMs: number;
+  isLost: boolean;
+}
+
+/** Names of paths and files whose requests have ended: some 300 bytes each. */
+const NAMES_MAX = 2_048;
+
+/** An answer that is enough ends the wait for the others within this time. */
+const LET_GO_WITHIN_MS = 10;
+
+/** The newest requests for one of them. */
+const ASKED_MAX = 16;
+
+/**
+ * When which upstream was asked for which narinfo or NAR file, in memory only. So each request of a
+ * client learns whom it waited for, whoever began to ask: this client, another one, or a prefetch.
+ */
+export class AskedUpstreams {
+  readonly #running = new Map<string, Asked[]>();
+  readonly #ended = lruOf<string, readonly Asked[]>({ countMax: NAMES_MAX });
+
+  /** An upstream is asked for a narinfo, by its store path hash, or for a NAR file, by its name. */
+  begin(name: string, upstream: string): EndAsking {
+    const key = stemOf(name);
+    const asked: Asked = { upstream, fromMs: clock.nowMs(), toMs: Infinity, isLost: false };
+    const running = this.#running.get(key);
+    if (running === undefined) this.#running.set(ownText(key), [asked]);
+    else running.push(asked);
+    return (isLost = false) => {
+      if (asked.toMs !== Infinity) return;
+      asked.toMs = clock.nowMs();
+      asked.isLost = isLost;
+      this.#end(key, asked);
+    };
+  }
+
+  /**
+   * Whom a request for `name` waited for from a moment to another, the last first. Each moment has
+   * one upstream: the one whose answer ended the wait, and before it was asked the one before.
+   */
+  between(name: string, fromMs: number, toMs: number): readonly UpstreamStretch[] {
+    const key = stemOf(name);
+    const all = [...this.#ended.peek(key) ?? [], ...this.#running.get(key) ?? []]
+      .filter((one) => one.fromMs <= toMs && (one.toMs > fromMs || one.fromMs >= fromMs));
+    const waits: UpstreamStretch[] = [];
+    let atMs = toMs;
+    while (atMs > fromMs) {
+      const now = all.filter((one) => one.fromMs < atMs && one.toMs >= atMs).sort(likelier)[0];
+      const before = now ?? latest(all.filter((one) => one.toMs < atMs));
+      // What larder did first, it did to ask that upstream; and what it did last, with its answer.
+      const [upstream] = [before?.upstream ?? waits.at(-1)?.upstream ?? latest(all)?.upstream];
+      if (upstream === undefined) return waits;
+      const untilMs = Math.max(fromMs, (now ? now.fromMs : before?.toMs) ?? fromMs);
+      waits.push({ upstream, fromMs: untilMs, toMs: atMs });
+      atMs = untilMs;
+    }
+    return waits;
+  }
+
+  #end(key: string, asked: Asked): void {
+    const running = this.#running.get(key) ?? [];
+    const others = running.filter((one) => one !== asked);
+    if (others.length === 0) this.#running.delete(key);
+    else this.#running.set(key, others);
+    const ended = [...this.#ended.peek(key) ?? [], asked].slice(-ASKED_MAX);
+    this.#ended.set(ownText(key), ended);
+  }
+}
+
+/** Of those asked at one moment: not the one that lost, then the first. */
+function likelier(one: Asked, other: Asked): number {
+  return Number(one.isLost) - Number(other.isLost) || one.fromMs - other.fromMs;
+}
+
+/** The one that ended last: that answer was waited for. */
+function latest(all: readonly Asked[]): Asked | undefined {
+  const endOf = ({ toMs, isLost }: Asked) => isLost ? toMs - LET_GO_WITHIN_MS : toMs;
+  return all.toSorted((one, other) => endOf(other) - endOf(one))[0];
+}
