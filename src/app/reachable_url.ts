@@ -35,6 +35,9 @@ const INNER_INTERFACE_REGEXP = /^(lo|docker|br-|veth|virbr|vmnet|cni|flannel|pod
 /** Docker and Podman put these into each container. */
 const CONTAINER_FILES = ["/.dockerenv", "/run/.containerenv"];
 
+/** The host name of a container to which nobody gave one. */
+const NO_NAME_REGEXP = /^([0-9a-f]{12}|localhost)$/;
+
 /** A search domain that the network of Kubernetes gives to each pod. */
 const POD_DOMAIN_REGEXP = /\.svc\./;
 
@@ -88,8 +91,8 @@ export interface AddressFinder {
 /**
  * The URL by which other machines reach what this one calls `url`. A name or an address in it is
  * kept, unless only this machine reaches it. Then it is the host name where the network's name
- * server knows that, else the address. A container knows neither: it is `hostname`, if that is
- * another than the container's, else a placeholder.
+ * server knows that, else the address. A container knows neither: it is the name that somebody gave
+ * it, else a placeholder.
  */
 export function reachableUrl(url: string, finder: AddressFinder = {}): Promise<string> {
   return urlWith(url, () => reachableHost(finder));
@@ -118,18 +121,24 @@ async function reachableHost(
   { hostname, network = LOCAL_NETWORK }: AddressFinder,
 ): Promise<string> {
   const own = network.hostname();
+  const given = hostname ?? own;
+  // The name of a pod leads nowhere outside.
+  if (await isInPod(network)) return given === own ? HOST_PLACEHOLDER : given;
   if (await isInContainer(network)) {
-    return hostname === undefined || hostname === own ? HOST_PLACEHOLDER : hostname;
+    return NO_NAME_REGEXP.test(given) ? HOST_PLACEHOLDER : given;
   }
   return await clock.within(nameOf(network), RESOLVE_MAX_MS) ?? addressOf(network) ?? own;
 }
 
-/** An address of a container is one of an inner network, and its host name is an id. */
-async function isInContainer(network: LocalNetwork): Promise<boolean> {
-  const texts = await Promise.all(CONTAINER_FILES.map((path) => network.text(path)));
-  if (texts.some((text) => text !== undefined)) return true;
+async function isInPod(network: LocalNetwork): Promise<boolean> {
   const domains = searchDomainsIn(await network.text(RESOLV_CONF) ?? "");
   return domains.some((domain) => POD_DOMAIN_REGEXP.test(domain));
+}
+
+/** Its address is one of an inner network. */
+async function isInContainer(network: LocalNetwork): Promise<boolean> {
+  const texts = await Promise.all(CONTAINER_FILES.map((path) => network.text(path)));
+  return texts.some((text) => text !== undefined);
 }
 
 /** How to let other machines in at that URL's port; `undefined` where no known firewall is up. */

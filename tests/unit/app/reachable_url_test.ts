@@ -62,6 +62,7 @@ Deno.test("reachable url: a name or an address of others is kept, each name of t
   }
 });
 
+const ID = "4f66ad9a0b2e";
 for (
   const [what, files] of [
     ["Docker", { "/.dockerenv": "" }],
@@ -69,14 +70,23 @@ for (
     ["Kubernetes", { [RESOLV]: "search infra.svc.cluster.local svc.cluster.local\n" }],
   ] as const
 ) {
-  Deno.test(`reachable url: in a container of ${what} only the configured name is told`, async () => {
-    const inner = network({ nas: "172.17.0.2" }, files, ["172.17.0.2"]);
+  Deno.test(`reachable url: in a container of ${what} only a given name is told`, async () => {
+    const known = network({ [ID]: "172.17.0.2" }, files, ["172.17.0.2"]);
+    const inner = { ...known, hostname: () => ID };
     const urlOf = (hostname?: string) => reachableUrl(LISTENER, { hostname, network: inner });
     assert.equal(await urlOf("cache.example"), "http://cache.example:8501");
-    assert.equal(await urlOf("nas"), "http://ADDRESS-OF-THIS-CACHE:8501", "the container's id");
+    assert.equal(await urlOf(ID), "http://ADDRESS-OF-THIS-CACHE:8501", "the container's id");
     assert.equal(await urlOf(), "http://ADDRESS-OF-THIS-CACHE:8501");
   });
 }
+
+Deno.test("reachable url: a container's host name is told where somebody gave it, a pod's never", async () => {
+  const urlIn = (files: Readonly<Record<string, string>>) =>
+    reachableUrl(LISTENER, { network: network({}, files, ["172.17.0.2"]) });
+  assert.equal(await urlIn({ "/.dockerenv": "" }), "http://nas:8501");
+  const pod = { [RESOLV]: "search infra.svc.cluster.local\n" };
+  assert.equal(await urlIn(pod), "http://ADDRESS-OF-THIS-CACHE:8501");
+});
 
 for (
   const [what, files, line] of [

@@ -57,6 +57,7 @@ Deno.test("larder client-config: in a container it names --cache-hostname, or sa
   await using server = cache.listen();
   const network = {
     ...NETWORK,
+    hostname: () => "4f66ad9a0b2e",
     text: (path: string) => Promise.resolve(path === "/run/.containerenv" ? "" : undefined),
   };
   const words = ["client-config", "--server", server.url];
