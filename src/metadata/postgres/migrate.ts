@@ -16,6 +16,9 @@ const NCPS_TABLES = ["narinfos", "nar_files", "schema_migrations"];
 /** The longest migration: one of a large database rewrites tables. */
 const MIGRATION_MAX_MS = 3_600_000;
 
+/** A member without a heartbeat for so long is dead. */
+const ALIVE_MS = 30_000;
+
 /**
  * Migrates the database to the newest schema, in one transaction. Replicas that start together wait
  * for the first one. Throws a Failure for a database of a newer larder.
@@ -36,6 +39,7 @@ export async function migrate(
     if (version === 0) await refuseForeign(client);
     await run("CREATE TABLE IF NOT EXISTS schema_version (version int NOT NULL)");
     const pending = pendingMigrations(all, version);
+    if (version > 0 && pending.length > 1) await refuseBeside(client, version);
     for (const { name, sql } of pending) await apply(name, () => run(sql));
     if (pending.length > 0) {
       await run("DELETE FROM schema_version");
@@ -82,6 +86,21 @@ async function refuseForeign(client: Client): Promise<void> {
     : `it has the table ${tables[0]} of another program`;
   const hint = "give larder one of its own with --cache-database-url";
   throw new Failure("broken", `Cannot use database: ${reason}; ${hint}`);
+}
+
+/** Throws where larders run on the schema, whose statements are known to work with the next one. */
+async function refuseBeside(client: Client, version: number): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT coalesce(url, id) AS name FROM member
+      WHERE heartbeat_at_ms > extract(epoch FROM clock_timestamp()) * 1000 - ${ALIVE_MS}
+      ORDER BY 1`,
+  );
+  if (rows.length === 0) return;
+  const reason = `it has schema version ${version}, and older larders run on it: ` +
+    rows.map((row) => String(row["name"])).join(", ");
+  const hint = "stop them all (systemctl stop larder, docker compose stop, or kubectl scale " +
+    "--replicas=0), then start this one; one that was killed counts for 30 s";
+  throw new Failure("broken", `Cannot migrate database: ${reason}; ${hint}`);
 }
 
 async function apply(name: string, work: () => Promise<unknown>): Promise<void> {

@@ -150,6 +150,35 @@ test("the log tells of a migration, and of no new database", async (server) => {
   assert.equal(typeof ms, "number");
 });
 
+test("an upgrade over two schemas waits until all larders of the old one have stopped", async (server) => {
+  const url = server.createDatabase();
+  const known = readMigrations("postgres");
+  const last = known.at(-1)?.version ?? 0;
+  const after = (schemas: number) => [
+    ...known,
+    ...Array.from({ length: schemas }, (_, at) => (
+      { version: last + 1 + at, name: `newer_${at}`, sql: "SELECT 1" }
+    )),
+  ];
+  const open = (migrations = known) => PostgresMetadataStore.open({ url, log, migrations });
+  {
+    await using running = await open();
+    await running.beat("a.1.x", { reservedBytes: 0, limitBytes: Infinity, url: "http://a:8501" });
+    await assert.rejects(open(after(2)), (error) => {
+      const { message } = error as Error;
+      assert.match(
+        message,
+        new RegExp(`^Cannot migrate database: it has schema version ${last}, `),
+      );
+      assert.match(message, /older larders run on it: http:\/\/a:8501; stop them all \(systemctl /);
+      return true;
+    });
+    await using _beside = await open(after(1));
+    await running.leave("a.1.x");
+  }
+  await using _newest = await open(after(3));
+});
+
 test("the tables of another program are refused, and stay as they are", async (server) => {
   const url = server.createDatabase();
   await using database = new Database({ url, log });
