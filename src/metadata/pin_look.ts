@@ -9,8 +9,10 @@ export interface PinLook {
   readonly missing: number;
   /** Missing ones of which an upstream still has the narinfo. */
   readonly upstream: number;
-  /** Missing ones that no upstream has. Of all others, not every upstream could tell. */
+  /** Missing ones that no upstream has. */
   readonly nowhere: number;
+  /** Missing ones that larder had no time to ask for. Of all others, an upstream could not tell. */
+  readonly unasked?: number;
   /** Names of the first missing paths, or their hashes. */
   readonly examples: readonly string[];
   /** Missing paths by the rows alone, at that time: another count now means another look. */

@@ -27,7 +27,8 @@ export interface PinnedClosure extends ClosureSize {
 }
 
 /** The last look at a closure. */
-export interface ShownLook extends Pick<PinLook, "paths" | "missing" | "upstream" | "nowhere"> {
+export interface ShownLook
+  extends Pick<PinLook, "paths" | "missing" | "upstream" | "nowhere" | "unasked"> {
   /** ISO 8601, UTC. */
   readonly at: string;
   /** Names of the first missing paths, or their hashes. */
@@ -51,12 +52,15 @@ export function shownNotes(
 ): Pick<PinnedClosure, "keepComplete" | "complete" | "look"> {
   const keepComplete = keeps ?? false;
   if (look === undefined) return { keepComplete, complete: null, look: null };
-  const { atMs, paths, missing, upstream, nowhere, examples } = look;
+  const { atMs, paths, missing, upstream, nowhere, unasked = 0, examples } = look;
   const at = new Date(atMs).toISOString();
   return {
     keepComplete,
     complete: missing === 0,
-    look: { at, paths, missing, upstream, nowhere, examples },
+    look: {
+      ...{ at, paths, missing, upstream, nowhere, examples },
+      ...unasked > 0 ? { unasked } : {},
+    },
   };
 }
 

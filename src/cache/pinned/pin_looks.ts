@@ -39,8 +39,8 @@ const AT_ONCE = 4;
 /** Fetched paths have references, which are fetched next: closures are less deep. */
 const ROUNDS_MAX = 200;
 
-/** Upstreams are asked for no more paths of one closure in one look. */
-const ASKED_MAX = 2_000;
+/** Upstreams are asked about the missing paths of one closure for so long in one look. */
+const ASKING_MAX_MS = 10 * 60_000;
 
 const EXAMPLES_MAX = 5;
 
@@ -73,18 +73,23 @@ export interface PinLooksDeps {
   readonly log: Logger;
 }
 
+/** The missing paths of closures by the rows, at their last count. */
+type MissingCounts = ReadonlyMap<StorePathHash, number>;
+
 /** One look at some pins: their closures share paths, which are checked once. */
 interface Looking {
   readonly signal: AbortSignal;
   /** True: reads every file, and compares its hash. */
   readonly reads: boolean;
   readonly whole: Set<StorePathHash>;
+  /** Where its missing paths are; upstreams are asked once for those that closures share. */
+  readonly asked: Map<StorePathHash, Whereabouts>;
   readonly damaged: Set<StorePathHash>;
   readonly progress: { paths: number; bytes: number };
 }
 
 /** Where a missing path still is: "unknown" while an upstream cannot tell. */
-type Whereabouts = "upstream" | "nowhere" | "unknown";
+type Whereabouts = "upstream" | "nowhere" | "unknown" | "unasked";
 
 /**
  * Looks at every path of each pinned closure once a night, and soon after a pin, or a change of
@@ -202,17 +207,19 @@ export class PinLooks implements AsyncDisposable {
       for (const root of this.#wanted) {
         if (!pins.some(({ storePathHash }) => storePathHash === root)) this.#wanted.delete(root);
       }
-      const due = await this.#due(pins);
-      if (due.length === 0 || !await this.#lookAll(due)) return;
+      const counted = await this.#counted(pins);
+      if (this.#due(pins, counted).length === 0 || !await this.#lookAll(counted)) return;
       await this.#problem.judge(await this.#deps.metadata.pins());
     } while (this.#wanted.size > 0);
   }
 
   /** False while another member looks. */
-  async #lookAll(due: readonly PinRoot[]): Promise<boolean> {
+  async #lookAll(counted: MissingCounts): Promise<boolean> {
     const { metadata, leases, log } = this.#deps;
     await using lease = await leases.pinLook();
     if (lease.kind !== "ours") return false;
+    // Another member may have looked at them before this one had the lease.
+    const due = this.#due(await metadata.pins(), counted);
     const looking = lookingOf(this.#stopping.signal, false);
     for (const { storePathHash } of due) {
       looking.signal.throwIfAborted();
@@ -233,9 +240,8 @@ export class PinLooks implements AsyncDisposable {
   }
 
   /** The pins whose look is too old, or of which other paths are missing now. */
-  async #due(pins: readonly PinRoot[]): Promise<readonly PinRoot[]> {
+  #due(pins: readonly PinRoot[], counted: MissingCounts): readonly PinRoot[] {
     const nowMs = this.#deps.nowMs();
-    const counted = await this.#counted(pins, nowMs);
     return pins.filter(({ storePathHash, keepComplete, look }) => {
       if (this.#wanted.has(storePathHash)) return true;
       const failedAtMs = this.#failed.get(storePathHash) ?? -Infinity;
@@ -249,10 +255,8 @@ export class PinLooks implements AsyncDisposable {
   }
 
   /** The missing paths of each closure by the rows, every ten minutes: a Worker counts them. */
-  async #counted(
-    pins: readonly PinRoot[],
-    nowMs: number,
-  ): Promise<ReadonlyMap<StorePathHash, number>> {
+  async #counted(pins: readonly PinRoot[]): Promise<MissingCounts> {
+    const nowMs = this.#deps.nowMs();
     if (pins.length === 0 || nowMs < this.#countAtMs + AGAIN_MS) return new Map();
     this.#countAtMs = nowMs;
     try {
@@ -371,18 +375,24 @@ export class PinLooks implements AsyncDisposable {
   async #whereabouts(
     missing: readonly ClosurePath[],
     looking: Looking,
-  ): Promise<Pick<PinLook, "upstream" | "nowhere" | "examples">> {
-    const asked = missing.slice(0, ASKED_MAX);
-    const answers = await eachOf(
-      asked,
-      looking,
-      ({ storePathHash }) => this.#ask(storePathHash, looking.signal),
-    );
+  ): Promise<Pick<PinLook, "upstream" | "nowhere" | "unasked" | "examples">> {
+    const { asked, signal } = looking;
+    const untilMs = clock.nowMs() + ASKING_MAX_MS;
+    const answers = await eachOf(missing, looking, async ({ storePathHash }) => {
+      const known = asked.get(storePathHash);
+      if (known !== undefined) return known;
+      if (clock.nowMs() >= untilMs) return "unasked";
+      const answer = await this.#ask(storePathHash, signal);
+      asked.set(storePathHash, answer);
+      return answer;
+    });
     const count = (where: Whereabouts) => answers.filter((answer) => answer === where).length;
+    const unasked = count("unasked");
     const examples = missing.slice(0, EXAMPLES_MAX).map((path) => this.#nameOf(path));
     return {
       upstream: count("upstream"),
       nowhere: count("nowhere"),
+      ...unasked > 0 ? { unasked } : {},
       examples: await Promise.all(examples),
     };
   }
@@ -431,7 +441,7 @@ export class PinLooks implements AsyncDisposable {
 
 function lookingOf(signal: AbortSignal, reads: boolean): Looking {
   const progress = { paths: 0, bytes: 0 };
-  return { signal, reads, whole: new Set(), damaged: new Set(), progress };
+  return { signal, reads, whole: new Set(), asked: new Map(), damaged: new Set(), progress };
 }
 
 /** The last time that the nightly look was due. */

@@ -8,6 +8,7 @@ export interface Look {
   readonly missing: number;
   readonly upstream: number;
   readonly nowhere: number;
+  readonly unasked?: number;
   readonly examples: readonly string[];
 }
 
@@ -31,6 +32,7 @@ export function isCompleteness({ keep_complete, complete, look }: Completeness):
   const isFlag = (value: unknown) => value === undefined || value === null || value === !!value;
   return isFlag(keep_complete) && isFlag(complete) && (look === undefined || look === null ||
     TIME_REGEXP.test(look.at) && COUNTS.every((name) => Number.isSafeInteger(look[name])) &&
+      Number.isSafeInteger(look.unasked ?? 0) &&
       Array.isArray(look.examples) && look.examples.every((name) => NAME_REGEXP.test(name)));
 }
 
@@ -50,12 +52,13 @@ export function missingLines(
   { name, root, look }: Pick<Pinned, "name" | "root"> & Completeness,
 ): readonly string[] {
   if (!look || look.missing === 0) return [];
-  const { missing, upstream, nowhere, examples } = look;
-  const unknown = missing - upstream - nowhere;
+  const { missing, upstream, nowhere, unasked = 0, examples } = look;
+  const unknown = missing - upstream - nowhere - unasked;
   const parts = [
     [upstream, "upstream still has"],
     [nowhere, "nowhere"],
     [unknown, "unknown"],
+    [unasked, "not asked yet"],
   ] as const;
   const where = parts.filter(([count]) => count > 0).map(([count, words]) => `${count} ${words}`);
   const more = missing - examples.length;

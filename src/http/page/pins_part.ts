@@ -68,17 +68,18 @@ function completeness(
       keep_complete && ": larder fetches those that are missing"
     }`;
   }
-  const { paths, missing, upstream, nowhere, examples } = look;
+  const { paths, missing, upstream, nowhere, unasked = 0, examples } = look;
   if (missing === 0) {
     return markup`Complete${keep_complete && ", and larder keeps it so"}: all ${
       counted(paths, "path")
     } are here, looked at ${ago(look.at, at)}`;
   }
-  const unknown = missing - upstream - nowhere;
+  const unknown = missing - upstream - nowhere - unasked;
   const where = [
     ...upstream > 0 ? [`${formatNumber(upstream)} upstream still has`] : [],
     ...nowhere > 0 ? [`${formatNumber(nowhere)} nowhere`] : [],
     ...unknown > 0 ? [`${formatNumber(unknown)} unknown`] : [],
+    ...unasked > 0 ? [`${formatNumber(unasked)} not asked yet`] : [],
   ];
   const more = missing > examples.length ? " and others" : "";
   return markup`Incomplete: ${counted(missing, "path")} missing (${where.join(", ")}): ${

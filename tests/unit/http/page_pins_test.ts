@@ -72,4 +72,8 @@ Deno.test("page: a pin says whether it is complete, or what is missing and where
     toldOf([COUNTED], { complete: false, look: short }),
     /Incomplete: 4 paths missing \(2 upstream still has, 1 nowhere, 1 unknown\): glibc-2\.40, a-1 and others/,
   );
+  assert.match(
+    toldOf([COUNTED], { complete: false, look: { ...short, unasked: 1 } }),
+    /4 paths missing \(2 upstream still has, 1 nowhere, 1 not asked yet\)/,
+  );
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { PinLooks } from "../../../../src/cache/pinned/pin_looks.ts";
+import { PinLooks, type PinLooksDeps } from "../../../../src/cache/pinned/pin_looks.ts";
 import type { WorkLease } from "../../../../src/locks/leases.ts";
 import { NO_OTHER_MEMBERS } from "../../../../src/locks/work_leases.ts";
 import type { StorePathHash } from "../../../../src/nix/store_path.ts";
@@ -32,12 +32,22 @@ async function scene() {
     isStoreAway: false,
     counts: 0,
     counted: 0,
+    /** Further paths of the closure, which are not here. */
+    further: 0,
+    /** An upstream takes so long for an answer, and the storage to open a file. */
+    ...{ answerMs: 0, openMs: 0 },
   };
-  const looks = new PinLooks({
+  const deps: PinLooksDeps = {
     metadata,
     closures: {
       async paths() {
-        return [2, 1, 0].map((node) => ({ storePathHash: hashOfNode(node), isKept: true }));
+        const here = [2, 1, 0].map((node) => ({ storePathHash: hashOfNode(node), isKept: true }));
+        return [
+          ...here,
+          ...Array.from({ length: state.further }, (_, at) => (
+            { storePathHash: hashOfNode(1_000 + at), isKept: false }
+          )),
+        ];
       },
     },
     counts: {
@@ -51,6 +61,7 @@ async function scene() {
     kept: {
       async find({ name, kept }) {
         if (state.isStoreAway) throw new Error("the store is away");
+        if (state.openMs > 0) await clock.pause(state.openMs);
         state.opened++;
         if (kept === undefined || state.gone.has(name)) return undefined;
         return { kept, stored: { async [Symbol.asyncDispose]() {} } as never };
@@ -66,9 +77,10 @@ async function scene() {
     pool: {
       statuses: () => [{ url: "http://u", isUp: true, sendsNars: true, priority: 1 }],
       hasQueue: () => false,
-      prefetchNarinfo: (storePathHash) => {
+      async prefetchNarinfo(storePathHash) {
         state.asked.push(storePathHash);
-        return Promise.resolve({ kind: "absent" });
+        if (state.answerMs > 0) await clock.pause(state.answerMs);
+        return { kind: "absent" };
       },
     },
     nameOf: (path) =>
@@ -81,12 +93,13 @@ async function scene() {
     },
     nowMs: () => clock.wallMs(),
     log,
-  });
+  };
+  const looks = new PinLooks(deps);
   const pin = { storePathHash: ROOT, pinnedAtMs: clock.wallMs() };
   await metadata.apply([{ kind: "put-pin", pin }]);
   const look = async () => (await metadata.findPin(ROOT))?.look;
   const narOf = async (node: number) => (await metadata.findNarinfo(hashOfNode(node)))?.narName;
-  return { metadata, state, looks, problems, look, narOf, lines };
+  return { metadata, state, deps, looks, problems, look, narOf, lines };
 }
 
 type Scene = Awaited<ReturnType<typeof scene>>;
@@ -179,7 +192,14 @@ playTest(
     state.lease = "theirs";
     await clock.pause(5 * 60_000);
     assert.equal(state.opened, 0);
-    const look = { atMs: clock.wallMs(), paths: 3, missing: 1, upstream: 1, nowhere: 0 };
+    const look = {
+      atMs: clock.wallMs(),
+      paths: 3,
+      missing: 1,
+      upstream: 1,
+      nowhere: 0,
+      unasked: 0,
+    };
     const more = { uncounted: 0, completeAtMs: 1, examples: ["libc-2"] };
     await metadata.notePin(ROOT, { look: { ...look, ...more } });
     await clock.pause(61_000);
@@ -202,4 +222,52 @@ playTest("pin looks: a store that does not answer says nothing of a pin", async 
   state.isStoreAway = false;
   await clock.pause(11 * 60_000);
   assert.notDeepEqual(await parts.look(), before, "it looks again soon");
+});
+
+playTest("pin looks: upstreams are asked for every missing path, however many", async (parts) => {
+  const { state } = parts;
+  state.further = 5_000;
+  await clock.pause(61_000);
+  const { missing, nowhere, unasked } = await parts.look() ?? {};
+  assert.deepEqual([missing, nowhere, unasked], [5_000, 5_000, undefined]);
+  assert.equal(new Set(state.asked).size, 5_000);
+});
+
+playTest(
+  "pin looks: what slow upstreams leave no time to ask for is not asked yet",
+  async (parts) => {
+    const { state } = parts;
+    state.further = 5_000;
+    state.answerMs = 30_000;
+    await clock.pause(12 * 60_000);
+    const { missing, nowhere, unasked } = await parts.look() ?? {};
+    // Four at a time for ten minutes.
+    assert.deepEqual([missing, nowhere, unasked], [5_000, 80, 4_920]);
+    assert.equal(state.asked.length, 80);
+  },
+);
+
+playTest("pin looks: three members share one look of a night", async (parts) => {
+  const { state, deps } = parts;
+  state.openMs = 1_000;
+  const turn = { ends: Promise.resolve() };
+  // Each waits for its turn, as with a lock whose holder is quick.
+  const leases: PinLooksDeps["leases"] = {
+    async pinLook() {
+      const before = turn.ends;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      turn.ends = promise;
+      await before;
+      const lease = await NO_OTHER_MEMBERS.pinLook();
+      return { ...lease, [Symbol.asyncDispose]: () => Promise.resolve(resolve()) };
+    },
+  };
+  await parts.looks[Symbol.asyncDispose]();
+  await using _one = new PinLooks({ ...deps, leases });
+  await using _two = new PinLooks({ ...deps, leases });
+  await using _three = new PinLooks({ ...deps, leases });
+  await clock.pause(90_000);
+  assert.equal(state.opened, 3, "each file once");
+  await clock.pause(24 * HOUR_MS);
+  assert.equal(state.opened, 6);
 });
