@@ -22,8 +22,8 @@ const HOST = "larder.example";
 /** Clients pull each kept object so often: nine in ten of their requests are hits. */
 const PULLS = 14;
 
-/** The downloads get on slowly, so that each picture shows them at work. */
-const [FLOW_BYTES, FLOW_EVERY_MS] = [20_000, 100];
+/** The downloads last as long as the pictures, and are no slower than people expect. */
+const [FLOW_BYTES, FLOW_EVERY_MS] = [200_000, 100];
 
 const glibc = makeStoreObject({ name: "glibc-2.42", size: 900_000 });
 const openssl = makeStoreObject({ name: "openssl-3.6.0", references: [glibc], size: 300_000 });
@@ -38,7 +38,7 @@ const rust = makeStoreObject({ name: "rustc-1.91.1", references: [glibc], size: 
 const missing = makeStoreObject({ name: "missing-1.0" });
 const KEPT = [glibc, openssl, git, hello, rust];
 const LARGE = ["firefox-145.0", "libreoffice-25.8.3", "chromium-143.0"].map((name, index) =>
-  makeStoreObject({ name, references: [glibc], size: 24_000_000 + 9_000_000 * index })
+  makeStoreObject({ name, references: [glibc], size: 72_000_000 + 27_000_000 * index })
 );
 
 using fonts = tempFolder();
@@ -53,7 +53,7 @@ await using larder = await startLarder({
   "cache-upstream-url": [upstream.url, other.url],
   "cache-upstream-public-key": [upstream.publicKey, other.publicKey],
   "cache-hostname": HOST,
-  "cache-max-size": "140G",
+  "cache-max-size": "50G",
 });
 const names = [
   [new URL(upstream.url).host, "cache.nixos.org"],
@@ -114,7 +114,7 @@ async function pictureOfNew(): Promise<void> {
     "cache-upstream-url": upstream.url,
     "cache-upstream-public-key": upstream.publicKey,
     "cache-hostname": HOST,
-    "cache-max-size": "140G",
+    "cache-max-size": "50G",
   });
   await using browser = await browserFor(larder);
   await using tab = await browser.tab();

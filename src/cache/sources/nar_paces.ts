@@ -31,7 +31,7 @@ export interface NarPace {
 export interface NarPacesDeps {
   /** Called for each NAR file of some size: at its end, and each second of a slow upstream. */
   readonly noted: (pace: NarPace) => void;
-  /** Called each second in which an upstream is slow and a client waits. The longest wait. */
+  /** Called each second in which an upstream is slow: the longest wait, at the rate of all NARs. */
   readonly slow: (pace: NarPace) => void;
   /** Called once when no client waits for a slow upstream any more. */
   readonly over: (upstream: string) => void;
@@ -144,7 +144,9 @@ class UpstreamPace implements Disposable {
     this.#bytes = this.#busyMs = 0;
     this.#ended = undefined;
     this.#busySinceMs = nowMs;
-    if (isSlow && longest !== undefined) this.#isSlow(longest, waiting);
+    if (isSlow && longest !== undefined) {
+      this.#isSlow({ ...longest, bytesPerSecond: Math.round(rate) }, waiting);
+    }
     if (isWorthATick) this.#tick ??= clock.after(TICK_MS, () => this.#judge(), false);
   }
 
