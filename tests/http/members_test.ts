@@ -89,8 +89,14 @@ Deno.test("members: one that reports no more is gone, one that ends is draining"
   await using server = cache.listen();
   const { out } = await runLarder(["status", "--server", server.url]);
   assert.match(out, /^Members {4}✓ larder-1 \(this one\) +running, up /m);
-  assert.match(out, /^ {11}✗ larder-3 +gone, last report \d+ s ago$/m);
+  assert.match(
+    out,
+    /^ {11}✗ larder-3 +gone, last report \d+ s ago, at http:\/\/larder-2\.example:8501$/m,
+  );
   assert.match(out, /^ {11}– larder-2 +left, last report /m);
+  const narrow = await runLarder(["status", "--server", server.url], { columns: 80 });
+  assert.deepEqual(narrow.out.split("\n").filter((line) => line.length > 80), []);
+  assert.match(narrow.out, /✗ larder-3 {2}gone, .*,\s+at\s+http:\/\/larder-2\.example:8501$/m);
   cache.stopping();
   await cache.reportToMembers();
   assert.equal((await membersOf(cache))[0]?.state, "draining");

@@ -162,7 +162,7 @@ const MEMBER_MARKS: Readonly<Record<MemberStats["state"], string>> = {
   ...{ running: "✓", draining: "–", gone: "✗", left: "–" },
 };
 
-/** A line for each member: its state and its last report. Nothing for a larder that is alone. */
+/** A line for each member: its state, its last report and its URL. Nothing for a larder that is alone. */
 export function memberLines(stats: ServerJson, { nowMs, max }: ListParts): readonly string[] {
   return shortened(stats.at("members").list.map((one) => memberLine(one, nowMs)), max);
 }
@@ -178,7 +178,9 @@ function memberLine(one: ServerJson, nowMs: number): string {
   const name = one.at("is_self").isTrue ? `${host} (this one)` : host;
   const problems = one.at("problems").number ?? 0;
   const more = problems === 0 || isSilent ? "" : `, ${counted(problems, "problem")}`;
-  return `${mark} ${name.padEnd(NAME_COLUMNS)}  ${state}${isSilent ? reported : up}${more}`;
+  const url = one.at("url").text;
+  const place = url === undefined ? "" : `, at ${url}`;
+  return `${mark} ${name.padEnd(NAME_COLUMNS)}  ${state}${isSilent ? reported : up}${more}${place}`;
 }
 
 function problemOf(one: ServerJson) {
