@@ -228,5 +228,9 @@ Deno.test("upload: its counters and its log lines show each upload and its resul
   assert.deepEqual(line?.["file_size"], one.file.bytes.length);
   assert.deepEqual(line?.["nar_size"], thing.narSize);
   assert.ok(line?.["request_id"]);
-  assert.ok(cache.log.some(({ msg, status }) => msg === "upload refused" && status === 422));
+  const refused = cache.log.find(({ msg }) => msg === "upload refused");
+  const facts = ["status", "token", "role", "method"].map((fact) => refused?.[fact]);
+  assert.deepEqual(facts, [422, "ci", "write", "PUT"]);
+  const taken = cache.log.find(({ msg, method }) => msg === "request" && method === "PUT");
+  assert.equal(refused?.["client"], taken?.["client"], "as in the other lines of a request");
 });

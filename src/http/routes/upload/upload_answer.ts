@@ -9,6 +9,7 @@ import type { Logger } from "../../../telemetry/logger.ts";
 import type { Metrics } from "../../../telemetry/metrics.ts";
 import { lineAnswer } from "../../message/answer.ts";
 import { RETRY_AFTER } from "../../message/retry_after.ts";
+import type { Role } from "../../message/role.ts";
 import type { ClientRequest } from "../../message/client_request.ts";
 import type { Handler, Routed } from "../router.ts";
 
@@ -29,7 +30,8 @@ const FAULTS: Readonly<
   "stalled": { status: 408, result: "failed" },
 };
 
-/** Header with the time after which an upload may find room. */
+/** The role that every upload needs. */
+const UPLOAD_ROLE: Role = "write";
 
 export interface UploadHandlerDeps {
   readonly metrics: Metrics;
@@ -70,7 +72,12 @@ export function uploadHandler(
       const { status, result } = FAULTS[error.fault];
       series[result].count();
       const { message: reason } = error;
-      log.info("upload refused", { kind, status, reason, request_id: routed.requestId });
+      const { request: { peer, method }, caller, requestId: request_id } = routed;
+      log.info("upload refused", {
+        ...{ kind, status, reason, method },
+        ...(peer === undefined ? {} : { client: peer }),
+        ...{ role: UPLOAD_ROLE, token: caller?.name ?? "none", request_id },
+      });
       return lineAnswer(status, reason, false, status >= 500 ? RETRY_AFTER : {});
     }
   };
