@@ -3,8 +3,9 @@ import { hashOfBaseName, parseStorePath } from "../../src/nix/store_path.ts";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
 import { eventually } from "../support/eventually.ts";
 import { startLarder } from "../support/larder_process.ts";
-import { NixClient, nixTest } from "../support/nix_client.ts";
+import { NIX_UNAVAILABLE, NixClient, nixTest } from "../support/nix_client.ts";
 import { addObjects, type NixObject } from "../support/nix_store_objects.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { narFilesIn } from "../support/storage_look.ts";
 import { tempFolder } from "../support/temp_folder.ts";
@@ -72,3 +73,78 @@ nixTest("a pinned system is rebuilt by a real nix with no upstream at all", asyn
   assert.match(broken.out, /nixos-system: 1 path missing \(1 unknown\):\n {2}libc\n/);
   assert.match(broken.out, /0 of 1 pin complete, .* read/);
 });
+
+/** `lib` and its source are inputs of the build alone: nothing of them is in the output's closure. */
+const EXPRESSION = `
+let
+  build = name: script: inputs: derivation (inputs // {
+    inherit name;
+    system = builtins.currentSystem;
+    builder = "/bin/sh";
+    args = [ (builtins.toFile "\${name}.sh" script) ];
+  });
+  lib = build "lib" "while read -r line; do echo \\"lib: $line\\"; done < $source > $out" {
+    source = builtins.toFile "source" "one\\ntwo\\n";
+  };
+in build "system" "while read -r line; do echo \\"system: $line\\"; done < $lib > $out" { inherit lib; }
+`;
+
+/** Its store is elsewhere, so its builds see of this machine what it is told to show them. */
+const BUILDER = { settings: "sandbox-paths = /bin /lib /lib64 /usr\n" };
+
+testUnless(
+  NIX_UNAVAILABLE || namespacesMissing(),
+  "a pinned system is built anew by a real nix, whose inputs all come from larder alone",
+  async () => {
+    using folder = tempFolder();
+    using maker = new NixClient(BUILDER);
+    const key = await maker.makeKey("upstream-1");
+    const words = ["eval", "--raw", "--impure", "--expr", `(${EXPRESSION}).drvPath`];
+    const drv = await maker.run("nix", words);
+    const out = (await maker.run("nix-store", ["--realise", drv])).trim();
+    const all = await maker.run("nix-store", ["-q", "-R", "--include-outputs", drv]);
+    const lib = all.trim().split("\n").find((path) => path.endsWith("-lib")) ?? "";
+    // The .drv files and their sources, and the output of the input; not the system itself.
+    const to = `file://${folder.path}?compression=zstd&secret-key=${key.secretPath}`;
+    await maker.run("nix", ["copy", "--derivation", "--to", to, drv]);
+    await maker.copyTo(folder.path, lib, { compression: "zstd", key });
+    await using upstream = new DirectoryUpstream(folder.path, key.publicKey);
+    await using larder = await startLarder({
+      "cache-upstream-url": upstream.url,
+      "cache-upstream-public-key": upstream.publicKey,
+      "cache-upstream-dialer-timeout": "60s",
+      "cache-upstream-response-header-timeout": "60s",
+    });
+    const env = { LARDER_SERVER: larder.url };
+    for (const path of [drv, lib]) {
+      const hash = hashOfBaseName(parseStorePath(path));
+      await (await fetch(`${larder.url}/${hash}.narinfo`)).body?.cancel();
+      const pinned = await runLarder(["pin", "--keep-complete", path], { env });
+      assert.deepEqual([pinned.status, pinned.err], [0, ""]);
+    }
+    await eventually("larder has fetched the closures", async () => {
+      const pins = JSON.parse((await runLarder(["pins", "--json"], { env })).out);
+      return pins.every(({ complete }: { complete: boolean }) => complete);
+    });
+    await upstream.stop();
+
+    using client = new NixClient(BUILDER);
+    const pull = { from: [larder.url], trust: [upstream.publicKey] };
+    await client.realise(drv, pull);
+    const hashOf = (nix: NixClient) => nix.run("nix-store", ["-q", "--hash", out]);
+    assert.equal(await hashOf(client), await hashOf(maker));
+    const text = Deno.readTextFileSync(`${client.root}${out}`);
+    assert.equal(text, "system: lib: one\nsystem: lib: two\n");
+  },
+);
+
+/** Why no build can have its store elsewhere here; empty where it can. */
+function namespacesMissing(): string {
+  const missing = programsMissing("unshare");
+  if (missing !== "") return missing;
+  const { success } = new Deno.Command("unshare", {
+    args: ["--user", "--map-root-user", "--mount", "true"],
+    stderr: "null",
+  }).outputSync();
+  return success ? "" : "this machine gives no namespaces to a build";
+}
