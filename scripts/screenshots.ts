@@ -60,6 +60,7 @@ const names = [
   [new URL(other.url).host, "nix-community.cachix.org"],
 ] as const;
 await pictureOfNew();
+await pictureOfPins();
 await using browser = await browserFor(larder);
 await using tab = await browser.tab();
 
@@ -97,8 +98,10 @@ interface Look {
   readonly range?: string;
   /** More of the address. */
   readonly query?: string;
-  /** The only section in the picture. */
+  /** The only part in the picture. */
   readonly only?: string;
+  /** A fold that is open. */
+  readonly open?: string;
 }
 
 /** A browser that finds this larder under the name in the pictures. */
@@ -121,18 +124,66 @@ async function pictureOfNew(): Promise<void> {
   await picture("new", { scheme: "light", width: PHONE, range: "hour" }, tab);
 }
 
+/** Systems that roll under a name and are kept complete, and a pin that lacks a path. */
+async function pictureOfPins(): Promise<void> {
+  const gone = makeStoreObject({ name: "gcc-15.2.0-lib", size: 1_000 });
+  const toolchain = makeStoreObject({ name: "toolchain-15", references: [glibc, gone, rust] });
+  const systems = ["25.11.1", "25.11.2"].map((version) =>
+    makeStoreObject({ name: `nixos-system-laptop-${version}`, references: [glibc, git, hello] })
+  );
+  const objects = [...KEPT, ...systems, toolchain];
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  using folder = tempFolder();
+  await using larder = await startLarder({
+    "cache-storage-local": folder.path,
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+    "cache-hostname": HOST,
+  });
+  const change = async (path: string, method: string) => {
+    const answer = await fetch(`${larder.url}${path}`, { method });
+    await answer.body?.cancel();
+    if (!answer.ok) throw new Error(`Cannot ${method} ${path}: ${answer.status}`);
+  };
+  for (const { storePathHash: root } of [toolchain, ...systems]) {
+    await change(`/${root}.narinfo`, "GET");
+    const query = `name=host/laptop&keep=2&root=${root}&keep-complete=true`;
+    await change(
+      root === toolchain.storePathHash ? `/pin/${root}.narinfo` : `/pins/names?${query}`,
+      "POST",
+    );
+  }
+  await eventually("larder has looked at the pins", async () => {
+    const { pins } = await (await fetch(`${larder.url}/stats`)).json();
+    const missing = pins.roots.map(({ look, stored }: Looked) => stored && look?.missing);
+    return missing.toSorted().join() === "0,0,3";
+  });
+  await using browser = await browserFor(larder);
+  await using tab = await browser.tab();
+  await picture("pins", { scheme: "light", only: "#pins", open: "#pins > details" }, tab);
+}
+
+interface Looked {
+  readonly stored: number | null;
+  readonly look: { readonly missing: number } | null;
+}
+
 async function picture(name: string, look: Look, inTab?: Tab): Promise<void> {
-  const { scheme, width = DESKTOP, range = "day", query = "", only } = look;
+  const { scheme, width = DESKTOP, range = "day", query = "", only, open } = look;
   const shown = inTab ?? tab;
   await shown.resize(width, 800);
   await shown.prefer(scheme);
   await shown.open(`http://${HOST}/?range=${range}${query}`);
   await nameUpstreams(shown);
   if (only !== undefined) {
-    await shown.read(`for (const one of document.querySelectorAll("body > *, main > *")) {
-      one.hidden = !one.matches("${only}") && one.querySelector("${only}") === null;
-    }`);
+    await shown.read(
+      `for (const one of document.querySelectorAll("main *")) {
+      const isShown = one.closest("${only}") !== null || one.querySelector("${only}") !== null;
+      if (!isShown) one.style.display = "none";
+    }`,
+    );
   }
+  if (open !== undefined) await shown.read(`document.querySelector("${open}").open = true`);
   Deno.writeFileSync(`docs/page-${name}.png`, await shown.screenshot());
 }
 

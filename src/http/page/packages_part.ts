@@ -90,7 +90,7 @@ export function packagesPart(
 function list({ paths, count, states, unreadable }: Listed): Html {
   const all = (Object.keys(STATES) as PlannedPath["state"][]).filter((state) => states[state] > 0)
     .map((state) => `${states[state].toLocaleString("en-US")} ${STATES[state][1]}`);
-  return markup`<p class="quiet">Of ${counted(count, "path")}: ${
+  return markup`<p class="quiet found">Of ${counted(count, "path")}: ${
     all.join(", ")
   }.</p><ul class="found">${
     paths.map(({ hash, name, state, bytes, upstreams: [upstream] }) => {
