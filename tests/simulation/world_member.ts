@@ -37,7 +37,7 @@ import type { MemoryFiles } from "./memory_files.ts";
 import type { PlayedAnswer, PlayedHost, PlayedNetwork, PlayedRequest } from "./played_net.ts";
 import type { PlayedLocks } from "./played_locks.ts";
 import { PlayedListener, type PlayedSocket } from "./played_socket.ts";
-import { PlayedThreads } from "./played_threads.ts";
+import { PlayedThreads } from "../support/played_threads.ts";
 import { asOwner, Owner } from "./virtual_clock.ts";
 
 /** Where all members of a world store their files. */

@@ -1,5 +1,5 @@
 import { SizeLimit } from "../../src/space/size_limit.ts";
-import { SYSTEM_RUNTIME } from "../../src/runtime/runtime.ts";
+import { SYSTEM_NET } from "../../src/runtime/system_net.ts";
 import { OwnNames } from "../../src/http/access/own_names.ts";
 import type {
   AppParts,
@@ -26,6 +26,7 @@ import { bytesBelow } from "./bytes_below.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { isInBucket, storePlacesOf } from "./shared_servers.ts";
 import { narFilesIn, storedFileOf } from "./storage_look.ts";
+import { PlayedThreads } from "./played_threads.ts";
 import { tempFolder } from "./temp_folder.ts";
 import { TestListener } from "./test_listener.ts";
 
@@ -147,7 +148,7 @@ export class TestCache implements AsyncDisposable {
       tokens: [],
       tracer: undefined,
       nowMs: Date.now,
-      runtime: SYSTEM_RUNTIME,
+      runtime: { net: SYSTEM_NET, threads: new PlayedThreads({ net: SYSTEM_NET }) },
       ...parts,
     };
     this.#app = buildApp({

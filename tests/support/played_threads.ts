@@ -4,7 +4,7 @@ import { runVerifyThread } from "../../src/app/workers/verify_worker.ts";
 import type { WorkerScope } from "../../src/base/worker_scope.ts";
 import { clock } from "../../src/runtime/current.ts";
 import type { Net } from "../../src/runtime/net.ts";
-import type { Thread, Threads } from "../../src/runtime/threads.ts";
+import { type Thread, type Threads, WORKER_THREADS } from "../../src/runtime/threads.ts";
 
 /** What the programs of threads are given. */
 interface ThreadRuntime {
@@ -24,7 +24,10 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
   "verify_worker.ts": (scope) => runVerifyThread(scope as VerifyScope),
 };
 
-/** Threads that are functions of this one. Messages take a turn each way, as between threads. */
+/**
+ * Threads that are functions of this one, where their program can be: a Worker takes a fifth of a
+ * second of a core to start. Messages take a turn each way, as between threads.
+ */
 export class PlayedThreads implements Threads {
   readonly #runtime: ThreadRuntime;
 
@@ -32,10 +35,10 @@ export class PlayedThreads implements Threads {
     this.#runtime = runtime;
   }
 
-  start(program: URL): Thread {
+  start(program: URL, permissions?: Parameters<Threads["start"]>[1]): Thread {
     const name = program.pathname.slice(program.pathname.lastIndexOf("/") + 1);
     const run = PROGRAMS[name];
-    if (run === undefined) throw new Error(`Cannot play the thread ${name}`);
+    if (run === undefined) return WORKER_THREADS.start(program, permissions);
     let isOver = false;
     const deliver = (message: unknown, to: () => { onmessage: unknown }) => {
       const data = structuredClone(message);
