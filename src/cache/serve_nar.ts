@@ -1,12 +1,6 @@
 import type { NarFinder, NarinfoRow, NarRecord } from "../metadata/metadata_store.ts";
 import type { Compression } from "../nix/compression.ts";
-import {
-  compressionOf,
-  hashOf,
-  type NarName,
-  type NarReference,
-  renamedNar,
-} from "../nix/nar_name.ts";
+import { compressionOf, hashOf, type NarName, type NarReference } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
@@ -40,9 +34,6 @@ import type { Touches } from "./touches.ts";
 
 /** Attempts to join another member's download, which may end between the query and the join. */
 const TRIES_MAX = 3;
-
-/** The compression that most upstreams send: larder looks for a lost file under that name too. */
-const FORMER_OF_LOST = "xz";
 
 export interface NarServerDeps {
   readonly kept: Pick<KeptNars, "open">;
@@ -148,9 +139,21 @@ export class NarServer {
   async #openUnnamed(name: NarName, requester: Requester): Promise<NarAnswer | undefined> {
     const { unnamedNars, forms } = this.#deps;
     const file = await unnamedNars.open(name, requester);
-    if (file !== undefined || formerNames(name).length === 0) return file;
-    const former = await unnamedNars.open(renamedNar(name, FORMER_OF_LOST), requester);
-    return former && forms.unknownAnswer(former, FORMER_OF_LOST);
+    const former = file ? undefined : await this.#formerUnnamed(name, requester.requestId);
+    const found = former && await unnamedNars.open(former.name, requester);
+    return found ? forms.unknownAnswer(found, compressionOf(former.name)) : file;
+  }
+
+  /** The file at an upstream that a recompressed one was made of, by its name alone. */
+  async #formerUnnamed(name: NarName, requestId: string) {
+    const { unnamedNars } = this.#deps;
+    const all = await Promise.all(
+      formerNames(name).map(async (name) => ({
+        name,
+        facts: await unnamedNars.stat(name, requestId),
+      })),
+    );
+    return all.find(({ facts }) => facts !== undefined);
   }
 
   get #stored() {
@@ -271,9 +274,8 @@ export class NarServer {
   async #statUnnamed(name: NarName, requestId: string): Promise<NarFacts | undefined> {
     const { unnamedNars } = this.#deps;
     const facts = await unnamedNars.stat(name, requestId);
-    if (facts !== undefined || formerNames(name).length === 0) return facts;
-    const former = await unnamedNars.stat(renamedNar(name, FORMER_OF_LOST), requestId);
-    return former && unknownFacts(former);
+    const former = facts ? undefined : await this.#formerUnnamed(name, requestId);
+    return former?.facts ? unknownFacts(former.facts) : facts;
   }
 
   /** `undefined` without a download, or with one that failed before a client could need it. */

@@ -2,13 +2,16 @@ import assert from "node:assert/strict";
 import type { DatabaseSync } from "node:sqlite";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import type { HandOver } from "../../src/http/routes/nar_hand_over.ts";
 import type { Metrics } from "../../src/telemetry/metrics.ts";
 import { clock, playRuntime } from "../../src/runtime/current.ts";
 import { RawConnection } from "../support/raw_http.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { StubEncoder } from "../support/stub_encoder.ts";
 import { MemoryFiles } from "./memory_files.ts";
 import type { PlayedLocks } from "./played_locks.ts";
 import { type PlayedAnswer, PlayedNetwork, type PlayedRequest } from "./played_net.ts";
+import { decodersAtOnce } from "./played_decoders.ts";
 import { SeededDice } from "./seeded_dice.ts";
 import { asOwner, VirtualClock } from "./virtual_clock.ts";
 import {
@@ -19,7 +22,7 @@ import {
   TEMP,
   WorldMember,
 } from "./world_member.ts";
-import { narFilesOf, type PLAYED_COMPRESSIONS, type WorldObject } from "./world_objects.ts";
+import { narFilesOf, type SCENE_COMPRESSIONS, type WorldObject } from "./world_objects.ts";
 import { WorldUpstream } from "./world_upstream.ts";
 
 /** Changes an honest answer of an upstream before it leaves. */
@@ -43,7 +46,7 @@ export interface SceneUpstream extends Behaviour {
   /** Default: by place. */
   readonly priority?: number;
   /** Default: "none". */
-  readonly compression?: typeof PLAYED_COMPRESSIONS[number];
+  readonly compression?: typeof SCENE_COMPRESSIONS[number];
 }
 
 export interface SceneOptions {
@@ -64,6 +67,12 @@ export interface SceneOptions {
   readonly locks?: PlayedLocks;
   /** How many members share the rows and the files. Clients are with the first. Default: one. */
   readonly memberCount?: number;
+  /** Its members keep NAR files in zstd. Default: as they came. */
+  readonly recompresses?: boolean;
+  /** Another larder, whose upstream this one is: `BEHIND`. */
+  readonly hasOneBehind?: boolean;
+  /** How another server sends its stored files. Default: it sends them itself. */
+  readonly handOver?: HandOver;
 }
 
 /** A response as its client saw it; times count from the request, in virtual milliseconds. */
@@ -106,18 +115,26 @@ export async function playScene<Result>(
   options: SceneOptions,
   play: (scene: Scene) => Promise<Result>,
 ): Promise<Result> {
+  using _decoders = await decodersAtOnce();
   const played = new VirtualClock();
   const dice = new SeededDice(1);
   const files = new MemoryFiles({ capacityBytes: 1e12 });
   using _runtime = playRuntime({ clock: played, dice, files });
-  for (const folder of [STORAGE, NARS, TEMP]) files.mkdirSync(folder, { recursive: true });
+  for (const folder of [NARS, TEMP, `${STORAGE_BEHIND}/nar`, `${STORAGE_BEHIND}/tmp`]) {
+    files.mkdirSync(folder, { recursive: true });
+  }
   const { objects = [OBJECT] } = options;
   const all = await Promise.all(objects.map(narFilesOf));
   const database = await openDatabase(options.databasePath ?? ":memory:");
   const rows = new SqliteMetadataStore(database, () => clock.wallMs());
-  const scene = new Scene(options, { files, dice, objects: all, rows, database });
+  const rowsBehind = await emptyRows();
+  const scene = new Scene(options, { files, dice, objects: all, rows, rowsBehind, database });
   // Whatever ran before may have left its owner, whose timers are dead.
   return await asOwner(undefined, () => played.play(scene.run(play), SCENE_MAX_MS));
+}
+
+async function emptyRows(): Promise<SqliteMetadataStore> {
+  return new SqliteMetadataStore(await openDatabase(":memory:"), () => clock.wallMs());
 }
 
 interface SceneParts {
@@ -125,10 +142,15 @@ interface SceneParts {
   readonly dice: SeededDice;
   readonly objects: readonly WorldObject[];
   readonly rows: SqliteMetadataStore;
+  readonly rowsBehind: SqliteMetadataStore;
   readonly database: DatabaseSync;
 }
 
 const MEMBER = "larder";
+
+/** The name of the larder behind that of the scene. */
+export const BEHIND = "behind";
+const STORAGE_BEHIND = "/behind";
 
 const START_PAUSE_MS = 1_700;
 
@@ -138,8 +160,10 @@ export class Scene {
   readonly files: MemoryFiles;
   readonly database: DatabaseSync;
   readonly #network = new PlayedNetwork(() => 0);
-  readonly #member: WorldMember;
+  #world: SharedWorld;
+  #member: WorldMember;
   readonly #others: readonly WorldMember[];
+  readonly #behind: WorldMember | undefined;
 
   constructor(options: SceneOptions, parts: SceneParts) {
     const { files, dice, objects, rows } = parts;
@@ -161,6 +185,7 @@ export class Scene {
       database: rows,
       locks: options.locks,
       ...options.outages && { outages: options.outages },
+      ...options.handOver && { handOver: options.handOver },
       limitBytes: options.limitBytes ?? Infinity,
       upstreams: this.upstreams.map(({ url }, at) => (
         { url, priority: options.upstreams[at]?.priority ?? at + 1 }
@@ -174,7 +199,15 @@ export class Scene {
       changed() {},
       note: (_who, line) => void this.log.push(JSON.parse(line)),
     };
+    if (options.recompresses) Object.assign(world, { encoder: new StubEncoder() });
+    this.#world = world;
     this.#member = new WorldMember(MEMBER, world);
+    this.#behind = options.hasOneBehind
+      ? new WorldMember(BEHIND, {
+        ...{ ...world, database: parts.rowsBehind, storage: STORAGE_BEHIND, encoder: undefined },
+        upstreams: [{ url: `http://${MEMBER}` }],
+      })
+      : undefined;
     const { memberCount = 1 } = options;
     this.#others = Array.from({ length: memberCount - 1 }, (_, at) => (
       new WorldMember(`${MEMBER}-${at + 2}`, world)
@@ -215,8 +248,10 @@ export class Scene {
       await clock.pause(START_PAUSE_MS);
       await other.start();
     }
+    await this.#behind?.start();
     const result = await play(this);
-    for (const member of [this.#member, ...this.#others]) await member.stop();
+    const all = [this.#behind, this.#member, ...this.#others];
+    for (const member of all) await member?.stop();
     assert.deepEqual(this.#network.open, [], "an exchange is left");
     return result;
   }
@@ -259,8 +294,29 @@ export class Scene {
   }
 
   /** Resolves when no download is running. */
-  downloadsOver(): Promise<void> {
-    return this.#member.downloadsOver();
+  async downloadsOver(): Promise<void> {
+    await this.#behind?.downloadsOver();
+    await this.#member.downloadsOver();
+  }
+
+  /** Does as the larder each minute, where it recompresses. */
+  recompress(): Promise<void> {
+    return this.#member.recompress();
+  }
+
+  /** Removes what is kept under a path. */
+  async evict(path: string, member = MEMBER): Promise<void> {
+    const all = [this.#behind, this.#member];
+    const status = await all.find((one) => one?.name === member)?.operate("DELETE", path);
+    assert.equal(status, "200", `DELETE ${path}`);
+  }
+
+  /** The larder starts again with an empty database, beside the files of the former one. */
+  async loseRows(): Promise<void> {
+    await this.#member.stop();
+    this.#world = { ...this.#world, database: await emptyRows() };
+    this.#member = new WorldMember(MEMBER, this.#world);
+    await this.#member.start();
   }
 
   get(path: string, headers?: HeadersInit): Promise<Seen> {

@@ -6,8 +6,10 @@ import { type App, buildApp } from "../../src/app/build_app.ts";
 import { startChores } from "../../src/app/chores.ts";
 import { tryStoring } from "../../src/cache/nar/try_storing.ts";
 import type { Bytes } from "../../src/base/bytes.ts";
+import type { NarEncoder } from "../../src/cache/recompress/nar_encoder.ts";
 import { Failure } from "../../src/base/failure.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
+import type { HandOver } from "../../src/http/routes/nar_hand_over.ts";
 import { StreamAnswer } from "../../src/http/message/answer.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
 import { LeaseMetrics } from "../../src/locks/lease_metrics.ts";
@@ -50,6 +52,12 @@ export interface SharedWorld {
   readonly network: PlayedNetwork;
   readonly files: MemoryFiles;
   readonly database: SqliteMetadataStore;
+  /** Default: `STORAGE`. */
+  readonly storage?: string;
+  /** How another server sends its stored files. Default: it sends them itself. */
+  readonly handOver?: HandOver | undefined;
+  /** Keeps NAR files in zstd. Default: as they came. */
+  readonly encoder?: NarEncoder | undefined;
   /** `undefined`: there is one member, without locks. */
   readonly locks: PlayedLocks | undefined;
   readonly limitBytes: number;
@@ -98,6 +106,7 @@ export class WorldMember implements PlayedHost {
   readonly metrics: Metrics;
   readonly #died = new AbortController();
   readonly #world: SharedWorld;
+  readonly #storage: string;
   readonly #net: Net;
   readonly #threads: PlayedThreads;
   #app: App | undefined;
@@ -112,6 +121,7 @@ export class WorldMember implements PlayedHost {
     this.name = name;
     this.owner = new Owner(name);
     this.#world = world;
+    this.#storage = world.storage ?? STORAGE;
     this.id = newMemberId(name, 1);
     this.metrics = new Metrics({ domains: { upstreams: world.upstreams.map(({ url }) => url) } });
     this.#net = world.network.of(name, this.died);
@@ -144,6 +154,11 @@ export class WorldMember implements PlayedHost {
   /** Resolves when no download is running. */
   async downloadsOver(): Promise<void> {
     await this.#app?.downloadsOver();
+  }
+
+  /** Does as each minute, where it keeps NAR files in zstd. */
+  async recompress(): Promise<void> {
+    await asOwner(this.owner, () => this.#app?.recompress());
   }
 
   /** Other members have written. */
@@ -237,7 +252,7 @@ export class WorldMember implements PlayedHost {
       ? undefined
       : new WatchedNarStore(store, { log, nowMs: () => clock.nowMs() });
     const nars = new HotNarStore(watched ?? store, HOT_NARS);
-    const spool = this.#spool = new LocalSpool(TEMP, { member: this.id, log });
+    const spool = this.#spool = new LocalSpool(`${this.#storage}/tmp`, { member: this.id, log });
     const settling = { metadata, nars, spool, member: this.id, log };
     await recover(settling);
     this.#listeners.add(() => metadata.forgetChanged("all"));
@@ -264,7 +279,7 @@ export class WorldMember implements PlayedHost {
     });
     const parts: AppParts = {
       stores: {
-        ...{ metadata, nars, spool, leases },
+        ...{ metadata, nars, spool, leases, handOver: world.handOver },
         space: {
           limit: SizeLimit.of(limitBytes),
           owner: this.id,
@@ -296,6 +311,7 @@ export class WorldMember implements PlayedHost {
         negativeTtlMs: world.negativeTtlMs ?? 60_000,
         narinfoRefreshMs: 24 * 3_600_000,
         verifyThreads: 1,
+        recompress: world.encoder && { level: 9, encoder: world.encoder },
         prefetch: world.prefetches ? { narBytesMax: 100_000 } : undefined,
       },
       writes: {
@@ -325,7 +341,7 @@ export class WorldMember implements PlayedHost {
       app,
       schedule: undefined,
       retentionMs: 180 * 86_400_000,
-      storage: STORAGE,
+      storage: this.#storage,
       metrics: this.metrics,
       log,
     });
@@ -381,7 +397,7 @@ export class WorldMember implements PlayedHost {
   }
 
   #nars(): NarStore {
-    const store = this.#bound(new LocalNarStore(NARS), () => undefined);
+    const store = this.#bound(new LocalNarStore(`${this.#storage}/nar`), () => undefined);
     return this.#failing(store, (name) => {
       const { store } = this.#world.outages ?? {};
       if (!store?.operations.some((operation) => operation === name)) return undefined;

@@ -7,6 +7,9 @@ import type { SeededDice } from "./seeded_dice.ts";
 /** Compressions whose decoders finish within a macrotask, so that virtual time may jump. */
 export const PLAYED_COMPRESSIONS = ["none", "gzip"] as const satisfies readonly Compression[];
 
+/** Those of scenes, which compile their decoders at once. */
+export const SCENE_COMPRESSIONS = [...PLAYED_COMPRESSIONS, "xz"] as const;
+
 /** A store object of a world, and each file that holds its NAR. */
 export interface WorldObject {
   readonly object: StoreObject;
@@ -34,8 +37,10 @@ export async function drawObjects(
 /** An object and its files. */
 export async function narFilesOf(object: StoreObject): Promise<WorldObject> {
   const files = new Map<Compression, NarFile>();
-  for (const compression of PLAYED_COMPRESSIONS) {
-    files.set(compression, await narFileOf(object.nar, { compression, stored: true }));
+  for (const compression of SCENE_COMPRESSIONS) {
+    // larder speaks xz with other bytes than these, which are two streams.
+    const frames = compression === "xz" ? 2 : 1;
+    files.set(compression, await narFileOf(object.nar, { compression, frames, stored: true }));
   }
   return { object, files };
 }

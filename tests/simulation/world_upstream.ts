@@ -1,4 +1,4 @@
-import type { Compression } from "../../src/nix/compression.ts";
+import { type Compression, COMPRESSIONS } from "../../src/nix/compression.ts";
 import { generateSecretKey, type SecretKey } from "../../src/nix/signature.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { DIALECTS, narinfoText } from "../support/dialects.ts";
@@ -158,5 +158,5 @@ function text(content: string, delayMs: number): PlayedAnswer {
 }
 
 function extensionOf(compression: Compression): string {
-  return compression === "none" ? "" : compression === "gzip" ? ".gz" : `.${compression}`;
+  return COMPRESSIONS[compression].extension;
 }

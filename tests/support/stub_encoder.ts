@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { Bytes } from "../../src/base/bytes.ts";
 import type {
@@ -5,7 +6,9 @@ import type {
   NarEncoder,
   NarEncoding,
 } from "../../src/cache/recompress/nar_encoder.ts";
-import { decompress } from "./decompressors.ts";
+import { files } from "../../src/runtime/current.ts";
+import { writeFully } from "../../src/base/files.ts";
+import { decoded } from "../../src/cache/verify/decoders.ts";
 import { storedZstd } from "./stored_frames.ts";
 
 /** Writes zstd in the process itself, where the runtime cannot. */
@@ -22,12 +25,13 @@ export class StubEncoder implements NarEncoder {
     const ended = Promise.withResolvers<void>();
     const encode = async () => {
       await ended.promise;
-      const nar = await decompress(
-        new Uint8Array(await new Blob(pieces).arrayBuffer()),
-        order.compression,
-      );
+      const { compression, narSize: narSizeMax } = order;
+      const nar: Bytes = new Uint8Array(Buffer.concat(
+        await Array.fromAsync(decoded(ReadableStream.from(pieces), { compression, narSizeMax })),
+      ));
       const file = this.fault(storedZstd(nar));
-      Deno.writeFileSync(order.path, file, { createNew: true });
+      using out = files.openSync(order.path, { write: true, createNew: true });
+      await writeFully(out, file);
       const digestOf = (bytes: Bytes) => createHash("sha256").update(bytes).digest();
       return {
         kind: "encoded",
