@@ -20,7 +20,7 @@ import {
   WHOLE_BYTES_MAX,
   WHOLE_WAIT_MS,
 } from "./nar/nar_answer.ts";
-import { announcedFileSize, fileSizeLimit } from "./nar/nar_naming.ts";
+import { fileSizeLimit, tagOf } from "./nar/nar_naming.ts";
 import {
   openPassThrough,
   type PassThroughDeps,
@@ -289,7 +289,8 @@ export class NarServer {
       if (downloads.hasFailedForOthers(download)) return undefined;
       throw error;
     }
-    return { cacheResult: "JOINED", fileSize: download.fileSize, tag: nar.fileHash };
+    const { fileSize } = download;
+    return { cacheResult: "JOINED", fileSize, tag: tagOf(nar, fileSize) };
   }
 
   async #statUpstream(nar: NarRecord, requestId: string): Promise<NarFacts | undefined> {
@@ -297,8 +298,8 @@ export class NarServer {
     const found = await statNar(sizes, nar, requestId);
     return found && {
       cacheResult: isUpstream(found.upstream) ? "MISS" : "JOINED",
-      fileSize: announcedFileSize(nar) ?? found.fileSize,
-      tag: nar.fileHash,
+      fileSize: nar.compression === "none" ? nar.narSize : found.fileSize ?? nar.fileSize,
+      tag: tagOf(nar, found.fileSize),
     };
   }
 }
@@ -351,7 +352,7 @@ function downloadAnswer(
   return {
     cacheResult,
     fileSize: download.fileSize,
-    tag: nar.fileHash,
+    tag: tagOf(nar, download.fileSize),
     whole() {
       const small = (download.fileSize ?? Infinity) <= WHOLE_BYTES_MAX;
       if (!small || !download.released) return undefined;

@@ -1,9 +1,21 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import {
+  accelRedirect,
+  type HandOver,
+  storeRedirect,
+} from "../../src/http/routes/nar_hand_over.ts";
+import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
+import { sha256FromDigest } from "../../src/nix/hash.ts";
+import type { StoredName } from "../../src/nix/stored_name.ts";
+import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
+import { PlayedLocks } from "./played_locks.ts";
+import { NARS } from "./world_member.ts";
 import { decoded } from "../../src/cache/verify/decoders.ts";
 import { type Compression, COMPRESSIONS } from "../../src/nix/compression.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
-import { OBJECT, type Scene, type SceneOptions, sceneTest, type Seen } from "./scene.ts";
+import { BEHIND, OBJECT, type Scene, type SceneOptions, sceneTest, type Seen } from "./scene.ts";
 
 // Each line is a cell. `came`: the upstream's compression. `kept`: what larder has of the NAR when
 // it is asked. `asked`: the ending of the name, which larder's narinfo has had once. `answer`: the
@@ -61,6 +73,44 @@ none  rows lost     gone      nar    404
 none  rows lost     gone      zst    404
 `;
 
+// Each line is a break: a client got some bytes of a name, and comes back for the rest of them.
+const BREAKS = `
+kept          asked  then         rest
+came          xz     recompress   of these bytes
+came          zst    recompress   of these bytes
+zstd          xz     recompress   of these bytes
+zstd          zst    recompress   of these bytes
+evicted       xz     recompress   of these bytes
+evicted       zst    recompress   of these bytes
+rows lost     xz     recompress   of these bytes
+rows lost     zst    recompress   all bytes anew
+came          xz     an hour      of the new form
+came          zst    an hour      of the new form
+`;
+
+// Each line is a NAR that a larder behind this one takes from it. `knows`: the ending of the name
+// that it has from the narinfo, whose client remembers its own. `has`: whether it keeps the file.
+// `front`: what this larder has when the other one is asked again. "broken": a defect. This one knows
+// no size then, so the other one promises that of its narinfo.
+const IN_A_ROW = `
+front         upstream  knows  has       answer
+came          there     xz     the file  HIT
+zstd          there     xz     the file  HIT
+zstd          there     xz     nothing   MISS
+zstd          gone      xz     nothing   MISS
+zstd          there     zst    the file  HIT
+zstd          there     zst    nothing   MISS
+zstd          gone      zst    nothing   MISS
+evicted       there     xz     nothing   MISS
+evicted       there     zst    the file  HIT
+evicted       gone      zst    the file  HIT
+evicted       there     zst    nothing   MISS
+evicted       gone      zst    nothing   404
+rows lost     there     xz     nothing   MISS
+rows lost     there     zst    nothing   broken
+rows lost     gone      zst    nothing   404
+`;
+
 type Came = NonNullable<SceneOptions["upstreams"][number]["compression"]>;
 type Kept = "came" | "zstd" | "evicted" | "rows lost";
 
@@ -72,7 +122,19 @@ interface Cell {
   readonly answer: string;
 }
 
+/** Of the bytes at a break, and behind it. */
+const BEGUN_BYTES = 400_000;
+const HOUR_MS = 3_600_000;
+
 const FIELDS = ["content-length", "content-range", "etag", "accept-ranges", "x-cache"];
+
+const AT_STORE = {
+  locate: async (at: StoredName) => new URL(`https://store.test/${at}`),
+};
+
+const redirect = accelRedirect((at) => `/files/${at}`);
+const toNginx: HandOver = (answer, plan, request) =>
+  redirect(answer, plan, { ...request, ofTrustedProxy: true });
 
 for (const line of TABLE.trim().split("\n").slice(1)) {
   const [came, kept, upstream, ending, answer] = line.split(/\s{2,}/);
@@ -90,6 +152,146 @@ for (const line of TABLE.trim().split("\n").slice(1)) {
   );
 }
 
+for (const line of BREAKS.trim().split("\n").slice(1)) {
+  const [kept = "", ending = "", then = "", rest = ""] = line.split(/\s{2,}/);
+  const asked = ending === "zst" ? "zstd" : "xz";
+  sceneTest(
+    `forms: a client that broke off in ${ending}, kept: ${kept}, then ${then}: the rest is ${rest}`,
+    { upstreams: [{ compression: "xz" }], recompresses: true },
+    async (scene) => {
+      const { former, zstd } = await keptAs(scene, kept as Kept);
+      const path = asked === "zstd" ? zstd : former.path;
+      const begun = await scene.begin(path, BEGUN_BYTES);
+      await scene.downloadsOver();
+      if (then === "an hour") await scene.pause(HOUR_MS + 1_000);
+      await scene.recompress();
+      const isNew = rest === "of the new form";
+      if (kept === "came") assert.equal(await scene.narPath() === zstd, isNew, "it is swapped");
+      const { seen } = await asBoth(scene, path, { range: `bytes=${begun.length}-` });
+      if (rest === "all bytes anew") {
+        assert.equal(seen.status, 200);
+        return await assertNar(seen.bytes, asked);
+      }
+      assert.equal(seen.status, 206);
+      const all = Buffer.concat([begun, seen.bytes]);
+      if (!isNew) return await assertNar(all, asked);
+      assertSameBytes(seen.bytes, (await scene.get(path)).bytes.subarray(begun.length));
+    },
+  );
+}
+
+for (const line of IN_A_ROW.trim().split("\n").slice(1)) {
+  const [front = "", upstream = "", knows = "", has = "", answer = ""] = line.split(/\s{2,}/);
+  sceneTest(
+    `forms: a larder behind, here: ${front}, upstream ${upstream}, it knows ${knows}, has ${has}: ${answer}`,
+    { upstreams: [{ compression: "xz" }], recompresses: true, hasOneBehind: true },
+    async (scene) => {
+      const asked = knows === "zst" ? "zstd" : "xz";
+      if (knows === "zst") await keptAs(scene, "zstd");
+      const path = await scene.narPath(OBJECT, BEHIND);
+      assert.ok(path.endsWith(`.${knows}`));
+      const first = await scene.request("GET", path, {}, undefined, BEHIND);
+      await assertNar(first.bytes, asked);
+      await scene.downloadsOver();
+      if (knows !== "zst") await keptAs(scene, front as Kept);
+      else if (front === "evicted") await scene.evict(await scene.narPath());
+      else if (front === "rows lost") await scene.loseRows();
+      if (has === "nothing") await scene.evict(path, BEHIND);
+      if (upstream === "gone") scene.behave(0, { state: "refused" });
+
+      if (answer === "broken") {
+        return assert.ok(!(await scene.request("GET", path, {}, undefined, BEHIND)).isWhole);
+      }
+      const { seen } = await asBoth(scene, path, {}, BEHIND);
+      if (answer === "404") return assert.equal(seen.status, 404);
+      assert.equal(seen.status, 200);
+      assert.equal(seen.headers.get("x-cache"), answer);
+      await assertNar(seen.bytes, asked);
+      await scene.downloadsOver();
+      const warm = await asBoth(scene, path, {}, BEHIND);
+      assertSameBytes(warm.seen.bytes, seen.bytes);
+      assert.deepEqual(await scene.fsck(BEHIND), []);
+      const text = new TextDecoder().decode((await scene.narinfo(OBJECT, BEHIND)).bytes);
+      const { fileSize, fileHash, narHash } = parseNarinfo(text);
+      assert.deepEqual([fileSize, narHash], [seen.bytes.length, OBJECT.narHash]);
+      assert.equal(fileHash, sha256FromDigest(createHash("sha256").update(seen.bytes).digest()));
+    },
+  );
+}
+
+sceneTest(
+  "forms: a store redirects to the object in zstd, and to none for the former name",
+  { upstreams: [{ compression: "xz" }], recompresses: true, handOver: storeRedirect(AT_STORE) },
+  async (scene) => {
+    const { former, zstd } = await keptAs(scene, "zstd");
+    const { status, headers } = await scene.get(zstd);
+    assert.equal(status, 307);
+    await assertNar(await storedAt(headers.get("location")), "zstd");
+    const { seen } = await asBoth(scene, former.path);
+    assert.equal(seen.status, 200);
+    await assertNar(seen.bytes, "xz");
+  },
+);
+
+sceneTest(
+  "forms: nginx gets the location of the file in zstd, and the bytes of the former name",
+  { upstreams: [{ compression: "xz" }], recompresses: true, handOver: toNginx },
+  async (scene) => {
+    const { former, zstd } = await keptAs(scene, "zstd");
+    const wish = { "x-sendfile-type": "X-Accel-Redirect" };
+    const { headers, bytes } = await scene.get(zstd, wish);
+    assert.equal(bytes.length, 0);
+    await assertNar(await storedAt(headers.get("x-accel-redirect")), "zstd");
+    const { seen } = await asBoth(scene, former.path, wish);
+    await assertNar(seen.bytes, "xz");
+  },
+);
+
+sceneTest(
+  "forms: an export has the file in zstd, and the narinfo of it",
+  { upstreams: [{ compression: "xz" }], recompresses: true },
+  async (scene) => {
+    const { zstd } = await keptAs(scene, "zstd");
+    const { seen } = await asBoth(scene, zstd);
+    const narinfo = await scene.exportTo("/export", OBJECT);
+    assertSameBytes(scene.files.bytesOf(`/export${zstd}`), seen.bytes);
+    const { url, compression, fileSize } = parseNarinfo(narinfo);
+    assert.deepEqual([`/${url}`, compression, fileSize], [zstd, "zstd", seen.bytes.length]);
+    assert.equal(scene.files.paths("/export/nar").length, 1);
+  },
+);
+
+for (const kept of ["came", "zstd"] as const) {
+  sceneTest(
+    `forms: each member answers each name, kept: ${kept}`,
+    {
+      ...{ upstreams: [{ compression: "xz" }], recompresses: true },
+      ...{ locks: new PlayedLocks(), memberCount: 3 },
+    },
+    async (scene) => {
+      const path = await scene.narPath();
+      for (const member of scene.members) {
+        await assertNar((await scene.request("GET", path, {}, undefined, member)).bytes, "xz");
+      }
+      await scene.downloadsOver();
+      // The members look by themselves; each spares what was used within the hour.
+      if (kept === "zstd") await scene.pause(HOUR_MS + 5 * 60_000);
+      const zstd = path.replace(".xz", ".zst");
+      assert.equal(scene.files.paths(NARS).length, 1);
+      for (const member of scene.members) {
+        assert.equal(await scene.narPath(OBJECT, member), kept === "zstd" ? zstd : path);
+        for (const [name, asked] of [[path, "xz"], [zstd, "zstd"]] as const) {
+          const { seen } = await asBoth(scene, name, {}, member);
+          assert.equal(seen.headers.get("x-cache"), "HIT");
+          await assertNar(seen.bytes, asked);
+        }
+      }
+      assert.equal(scene.encoder.orders.length, kept === "zstd" ? 1 : 0, "by one member");
+      assert.deepEqual(await scene.fsck(), []);
+    },
+  );
+}
+
 async function playCell(scene: Scene, { came, kept, asked, ...cell }: Cell): Promise<void> {
   const { former, zstd } = await keptAs(scene, kept);
   if (!cell.isUpstreamThere) scene.behave(0, { state: "refused" });
@@ -103,6 +305,9 @@ async function playCell(scene: Scene, { came, kept, asked, ...cell }: Cell): Pro
   if (asked === came) assert.equal(equal(seen.bytes, former.seen.bytes), how === "file");
   assert.equal(seen.headers.has("content-length"), how !== "unsized");
   await scene.downloadsOver();
+  // The file of the lost row is left.
+  const problems = (await scene.fsck()).map(({ kind }) => kind);
+  assert.deepEqual(problems, kept === "rows lost" ? ["stray"] : []);
   if (how === "unsized") return;
   await assertParts(scene, path, seen);
 }
@@ -115,9 +320,7 @@ async function keptAs(scene: Scene, kept: Kept) {
   const zstd = path.replace(/\.nar.*$/, ".nar.zst");
   if (kept === "came") return { former, zstd };
   await scene.recompress();
-  const { seen } = await asBoth(scene, zstd);
-  assert.equal(seen.headers.get("x-cache"), "HIT", "it is kept in zstd");
-  assert.equal(await scene.narPath(), zstd);
+  assert.equal(await scene.narPath(), zstd, "it is kept in zstd");
   if (kept === "evicted") await scene.evict(zstd);
   if (kept === "rows lost") await scene.loseRows();
   return { former, zstd };
@@ -144,8 +347,8 @@ async function assertParts(scene: Scene, path: string, { bytes, headers }: Seen)
     assert.equal(seen.status, 206);
     assertSameBytes(seen.bytes, bytes.subarray(from, to + 1));
   }
-  const rest = await scene.get(path, { range: `bytes=400000-` });
-  assertSameBytes(rest.bytes, bytes.subarray(400_000));
+  const rest = await scene.get(path, { range: `bytes=${BEGUN_BYTES}-` });
+  assertSameBytes(rest.bytes, bytes.subarray(BEGUN_BYTES));
   const etag = headers.get("etag");
   assert.equal((await scene.get(path, { "if-none-match": `${etag}` })).status, 304);
 }
@@ -155,6 +358,16 @@ async function assertNar(bytes: Uint8Array, compression: Compression, one = OBJE
   const file = ReadableStream.from([new Uint8Array(bytes)]);
   const pieces = await Array.fromAsync(decoded(file, { compression, narSizeMax }));
   assertSameBytes(new Uint8Array(Buffer.concat(pieces)), one.nar);
+}
+
+/** The stored object that another server is told to send. */
+async function storedAt(location: string | null): Promise<Uint8Array> {
+  const at = (location ?? "").split("/").at(-1) as StoredName;
+  await using stored = await new LocalNarStore(NARS).open(at, {
+    signal: new AbortController().signal,
+  });
+  assert.ok(stored, `${location} is stored`);
+  return await stored.bytes();
 }
 
 function equal(one: Uint8Array, other: Uint8Array): boolean {

@@ -43,6 +43,12 @@ export class MemoryFiles implements Files {
     return [...this.#inodes.keys()].filter((path) => path.startsWith(`${folder}/`));
   }
 
+  /** The bytes of a file. */
+  bytesOf(path: string): Uint8Array {
+    const { bytes, size } = this.#inode(path);
+    return bytes.subarray(0, size);
+  }
+
   /** The paths of open files, those that were removed meanwhile included. */
   openPaths(): readonly string[] {
     return [...this.#open].map(({ path }) => path);

@@ -2,9 +2,14 @@ import assert from "node:assert/strict";
 import type { DatabaseSync } from "node:sqlite";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import { CacheFolder } from "../../src/cache/export/cache_folder.ts";
+import { exportClosures, type NotExported } from "../../src/cache/export/export_closures.ts";
+import { createSigner } from "../../src/cache/narinfo/own_signature.ts";
+import { fsck, type FsckProblem } from "../../src/cache/reconcile/fsck.ts";
 import type { HandOver } from "../../src/http/routes/nar_hand_over.ts";
 import type { Metrics } from "../../src/telemetry/metrics.ts";
 import { clock, playRuntime } from "../../src/runtime/current.ts";
+import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { RawConnection } from "../support/raw_http.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { StubEncoder } from "../support/stub_encoder.ts";
@@ -14,14 +19,7 @@ import { type PlayedAnswer, PlayedNetwork, type PlayedRequest } from "./played_n
 import { decodersAtOnce } from "./played_decoders.ts";
 import { SeededDice } from "./seeded_dice.ts";
 import { asOwner, VirtualClock } from "./virtual_clock.ts";
-import {
-  NARS,
-  type PlayedOutages,
-  type SharedWorld,
-  STORAGE,
-  TEMP,
-  WorldMember,
-} from "./world_member.ts";
+import { NARS, type PlayedOutages, type SharedWorld, TEMP, WorldMember } from "./world_member.ts";
 import { narFilesOf, type SCENE_COMPRESSIONS, type WorldObject } from "./world_objects.ts";
 import { WorldUpstream } from "./world_upstream.ts";
 
@@ -93,7 +91,7 @@ export interface LogLine {
 }
 
 /** A scene that is not over then never is: something waits for what virtual time cannot bring. */
-const SCENE_MAX_MS = 3_600_000;
+const SCENE_MAX_MS = 4 * 3_600_000;
 
 /** The object of scenes that name none. */
 export const OBJECT: StoreObject = makeStoreObject({ name: "big-1.0", size: 1_000_000 });
@@ -159,11 +157,14 @@ export class Scene {
   readonly log: LogLine[] = [];
   readonly files: MemoryFiles;
   readonly database: DatabaseSync;
+  /** Of all members. */
+  readonly encoder = new StubEncoder();
   readonly #network = new PlayedNetwork(() => 0);
   #world: SharedWorld;
   #member: WorldMember;
   readonly #others: readonly WorldMember[];
   readonly #behind: WorldMember | undefined;
+  readonly #rowsBehind: SqliteMetadataStore;
 
   constructor(options: SceneOptions, parts: SceneParts) {
     const { files, dice, objects, rows } = parts;
@@ -196,11 +197,15 @@ export class Scene {
       isUnprobed: options.isUnprobed ?? false,
       ...options.timeouts && { timeouts: options.timeouts },
       ...options.negativeTtlMs !== undefined && { negativeTtlMs: options.negativeTtlMs },
-      changed() {},
+      encoder: options.recompresses ? this.encoder : undefined,
+      changed: (by) => {
+        const others = [this.#member, ...this.#others].filter((one) => one !== by);
+        if (others.length > 0) clock.after(50, () => others.forEach((one) => one.rowsChanged()));
+      },
       note: (_who, line) => void this.log.push(JSON.parse(line)),
     };
-    if (options.recompresses) Object.assign(world, { encoder: new StubEncoder() });
     this.#world = world;
+    this.#rowsBehind = parts.rowsBehind;
     this.#member = new WorldMember(MEMBER, world);
     this.#behind = options.hasOneBehind
       ? new WorldMember(BEHIND, {
@@ -288,6 +293,58 @@ export class Scene {
     return { ...{ status, bytes, isWhole, headMs, endMs }, headers: response.headers };
   }
 
+  /** The first bytes of an answer, whose client then leaves. */
+  async begin(path: string, byteLength: number, member = MEMBER): Promise<Uint8Array> {
+    const leaves = new AbortController();
+    const url = new URL(`http://${member}${path}`);
+    const { signal } = leaves;
+    const order = { method: "GET", url, signal, headers: new Headers() } as const;
+    const { body, status } = await this.#network.send("client", order);
+    assert.equal(status, 200);
+    const begun = new Uint8Array(byteLength);
+    let received = 0;
+    for await (const piece of body ?? []) {
+      const part = piece.subarray(0, byteLength - received);
+      begun.set(part, received);
+      received += part.length;
+      if (received === byteLength) break;
+    }
+    leaves.abort(new TypeError("left"));
+    assert.equal(received, byteLength, "so many bytes came");
+    return begun;
+  }
+
+  /** What fsck finds, which reads each file. */
+  async fsck(member = MEMBER): Promise<readonly FsckProblem[]> {
+    const isBehind = member === BEHIND;
+    const metadata = isBehind ? this.#rowsBehind : this.#world.database;
+    const nars = new LocalNarStore(isBehind ? `${STORAGE_BEHIND}/nar` : NARS);
+    const problems: FsckProblem[] = [];
+    const unasked = () => Promise.reject(new Error("fsck repairs nothing here"));
+    const { signal } = new AbortController();
+    await fsck(
+      { metadata, nars, repairer: { repair: unasked, removeWrong: unasked }, signal },
+      { verifyContent: true, repair: false },
+      { problem: (problem) => problems.push(problem), progress() {} },
+    );
+    return problems;
+  }
+
+  /** Writes the closure of an object as a binary cache; the text of its narinfo there. */
+  async exportTo(folder: string, { storePathHash }: StoreObject = OBJECT): Promise<string> {
+    const { database: metadata } = this.#world;
+    const { signal } = new AbortController();
+    const writing = { signer: createSigner(undefined), folder: new CacheFolder(folder) };
+    const missing = ({ name, problem }: NotExported) => assert.fail(`${name}: ${problem}`);
+    await exportClosures(
+      { metadata, nars: new LocalNarStore(NARS), ...writing },
+      [storePathHash],
+      { progress() {}, missing },
+      signal,
+    );
+    return await this.files.readTextFile(`${folder}/${storePathHash}.narinfo`);
+  }
+
   /** A connection to larder's HTTP server, on which the test decides about every byte. */
   connect(): RawConnection {
     return new RawConnection(this.#member.connect());
@@ -323,13 +380,13 @@ export class Scene {
     return this.request("GET", path, headers);
   }
 
-  narinfo({ storePathHash }: StoreObject = OBJECT): Promise<Seen> {
-    return this.get(`/${storePathHash}.narinfo`);
+  narinfo({ storePathHash }: StoreObject = OBJECT, member = MEMBER): Promise<Seen> {
+    return this.request("GET", `/${storePathHash}.narinfo`, {}, undefined, member);
   }
 
   /** larder's path of a NAR, by its narinfo. */
-  async narPath(object: StoreObject = OBJECT): Promise<string> {
-    const { status, bytes } = await this.narinfo(object);
+  async narPath(object: StoreObject = OBJECT, member = MEMBER): Promise<string> {
+    const { status, bytes } = await this.narinfo(object, member);
     assert.equal(status, 200, "the narinfo is served");
     return `/${/^URL: (.*)$/m.exec(new TextDecoder().decode(bytes))?.[1]}`;
   }

@@ -15,7 +15,7 @@ import {
   announcedFileSize,
   fileSizeLimit,
   hasKnownFileHash,
-  unsizedRowOf,
+  signedRowOf,
 } from "../nar/nar_naming.ts";
 import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
 import type { NarTarget } from "../sources/nar_attempts.ts";
@@ -122,11 +122,11 @@ export class Transfer implements NarTarget, Disposable {
     this.#fetch = this.#begin();
   }
 
-  doubtSize(): boolean {
-    const unsized = unsizedRowOf(this.#nar);
-    if (unsized === undefined) return false;
-    this.#nar = unsized;
-    this.#reservation.doubt(fileSizeLimit(unsized), this.#spare);
+  doubtFile(): boolean {
+    const signed = signedRowOf(this.#nar);
+    if (signed === undefined) return false;
+    this.#nar = signed;
+    this.#reservation.doubt(fileSizeLimit(signed), this.#spare);
     this.startOver();
     return true;
   }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { NarRecord, NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { isSameClaim } from "../../metadata/nar_claims.ts";
-import { sha256FromDigest } from "../../nix/hash.ts";
+import { type FileHash, sha256FromDigest } from "../../nix/hash.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { markedNarName, type NarName, narName } from "../../nix/nar_name.ts";
 import type { Offer } from "../../upstream/narinfo_query.ts";
@@ -88,10 +88,18 @@ export function leadsToFile(narinfo: Narinfo, nar: NarRow): boolean {
   return nar.fileHash !== undefined && isSameClaim(withoutSize(nar), withoutSize(claimed));
 }
 
-/** The row for a file of any size. `undefined` where the size is signed, or unknown. */
-export function unsizedRowOf(nar: NarRow): NarRow | undefined {
-  const isDoubtful = nar.fileSize !== undefined && nar.compression !== "none";
-  return isDoubtful ? withoutSize(nar) : undefined;
+/**
+ * The row for any file of the NAR: only what is signed is left. `undefined` where the size is
+ * signed, or unknown.
+ */
+export function signedRowOf(nar: NarRow): NarRow | undefined {
+  const { fileHash: _, ...signed } = withoutSize(nar);
+  return nar.fileSize !== undefined && nar.compression !== "none" ? signed : undefined;
+}
+
+/** The entity tag of a file of this size: the claimed hash, unless it is another file. */
+export function tagOf(nar: NarRow, fileSize: number | undefined): FileHash | undefined {
+  return (nar.fileSize ?? fileSize) === (fileSize ?? nar.fileSize) ? nar.fileHash : undefined;
 }
 
 function withoutSize({ fileSize: _, ...nar }: NarRow): NarRow {

@@ -15,7 +15,7 @@ import type {
 } from "../fetch/nar_fetcher.ts";
 import type { OpenSink } from "../fetch/sink_fetcher.ts";
 import { type NarAnswer, WHOLE_WAIT_MS } from "../nar/nar_answer.ts";
-import { unsizedRowOf } from "../nar/nar_naming.ts";
+import { signedRowOf, tagOf } from "../nar/nar_naming.ts";
 import {
   NarAttempts,
   type NarAttemptsDeps,
@@ -159,10 +159,10 @@ class PassThrough implements NarTarget, Disposable {
     this.#fetch = this.#begin();
   }
 
-  doubtSize(): boolean {
-    const unsized = unsizedRowOf(this.#nar);
-    if (unsized === undefined) return false;
-    this.#nar = unsized;
+  doubtFile(): boolean {
+    const signed = signedRowOf(this.#nar);
+    if (signed === undefined) return false;
+    this.#nar = signed;
     this.startOver();
     return true;
   }
@@ -272,7 +272,8 @@ export async function openPassThrough(
 ): Promise<NarAnswer | undefined> {
   const transfer = await PassThrough.open(deps, nar, { requestId, peer });
   if (transfer === undefined) return undefined;
-  const facts = { cacheResult: transfer.isJoined ? "JOINED" : "MISS", tag: nar.fileHash } as const;
+  const cacheResult = transfer.isJoined ? "JOINED" : "MISS";
+  const facts = { cacheResult, tag: tagOf(nar, transfer.fileSize) } as const;
   const dispose = () => transfer[Symbol.dispose]();
   const whole = transfer.whole();
   if (whole !== undefined) {

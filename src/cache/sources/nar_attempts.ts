@@ -41,10 +41,10 @@ export interface NarTarget {
   /** Drops all bytes, which are wrong: the file begins anew. */
   startOver(): void;
   /**
-   * Begins anew, and takes a file of any size from now on: the narinfo's is unsigned. False where
-   * the size is signed, or unknown.
+   * Begins anew, and takes any file of the NAR from now on: size and hash of the narinfo's file are
+   * unsigned. False where the size is signed, or unknown.
    */
-  doubtSize(): boolean;
+  doubtFile(): boolean;
 }
 
 export interface NarAttemptsParts {
@@ -141,7 +141,7 @@ export class NarAttempts {
         if (attempt === undefined) break;
         await attempt.handled;
       }
-    } while (!this.#isOver && (await this.#mayGoOn() || this.#doubtsSize()));
+    } while (!this.#isOver && (await this.#mayGoOn() || this.#doubtsFile()));
     if (this.#result.type === "failed" && !this.#signal?.aborted) this.#givenUp(this.#result);
     return this.#result;
   }
@@ -153,13 +153,14 @@ export class NarAttempts {
 
   /**
    * Nobody sends a file of the narinfo's size, which is unsigned: asks those once more that have
-   * another. The hash decides. False where there are none, or a client counts on the size.
+   * another, such as a larder that keeps the NAR in another form now. The NAR hash decides. False
+   * where there are none, or a client counts on the size.
    */
-  #doubtsSize(): boolean {
+  #doubtsFile(): boolean {
     const sources = this.#otherSizes.splice(0);
     const { isWanted, isPromised, received } = this.#target;
     if (sources.length === 0 || !isWanted || this.#signal?.aborted) return false;
-    if ((isPromised && received > 0) || !this.#target.doubtSize()) return false;
+    if ((isPromised && received > 0) || !this.#target.doubtFile()) return false;
     this.#round++;
     this.#contributors.clear();
     this.#sources.askAgain(sources);

@@ -58,7 +58,7 @@ class TestTarget implements NarTarget {
     this.received = 0;
   }
 
-  doubtSize(): boolean {
+  doubtFile(): boolean {
     if (this.isSizeDoubted) return false;
     this.startOver();
     return this.isSizeDoubted = true;
