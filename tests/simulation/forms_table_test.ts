@@ -11,11 +11,19 @@ import { sha256FromDigest } from "../../src/nix/hash.ts";
 import type { StoredName } from "../../src/nix/stored_name.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { PlayedLocks } from "./played_locks.ts";
-import { NARS } from "./world_member.ts";
+import { NARS, TEMP } from "./world_member.ts";
 import { decoded } from "../../src/cache/verify/decoders.ts";
 import { type Compression, COMPRESSIONS } from "../../src/nix/compression.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
-import { BEHIND, OBJECT, type Scene, type SceneOptions, sceneTest, type Seen } from "./scene.ts";
+import {
+  BEHIND,
+  OBJECT,
+  playScene,
+  type Scene,
+  type SceneOptions,
+  sceneTest,
+  type Seen,
+} from "./scene.ts";
 
 // Each line is a cell. `came`: the upstream's compression. `kept`: what larder has of the NAR when
 // it is asked. `asked`: the ending of the name, which larder's narinfo has had once. `answer`: the
@@ -260,6 +268,46 @@ sceneTest(
     assert.equal(scene.files.paths("/export/nar").length, 1);
   },
 );
+
+Deno.test("forms: a process that is killed at any step of the swap leaves one whole file", async () => {
+  const options: SceneOptions = {
+    upstreams: [{ compression: "xz" }],
+    recompresses: true,
+    limitBytes: 1e9,
+  };
+  for (let at = 0, isKilled = true; isKilled; at++) {
+    isKilled = await playScene(options, async (scene) => {
+      const { former, zstd } = await keptAs(scene, "came");
+      scene.killAtCall(at);
+      void scene.recompress();
+      await scene.pause(10_000);
+      if (scene.isUp) {
+        scene.killAtCall(Infinity);
+        return false;
+      }
+      await scene.startAgain();
+      // Its remains go once it is dead to others.
+      await scene.pause(3 * 60_000);
+      const kept = scene.files.paths(NARS);
+      assert.equal(kept.length, 1, `killed at call ${at}: ${kept}`);
+      assert.deepEqual(await scene.fsck(), [], `killed at call ${at}`);
+      assert.deepEqual(scene.files.paths(TEMP).filter((path) => path.endsWith(".part")), []);
+      const reserved = scene.database.prepare("SELECT sum(reserved_bytes) AS bytes FROM member");
+      assert.equal(reserved.get()?.["bytes"], 0, `killed at call ${at}`);
+      scene.behave(0, { state: "refused" });
+      for (const [path, asked] of [[former.path, "xz"], [zstd, "zstd"]] as const) {
+        const { seen } = await asBoth(scene, path);
+        assert.equal(seen.headers.get("x-cache"), "HIT");
+        await assertNar(seen.bytes, asked);
+      }
+      await scene.recompress();
+      assert.equal(await scene.narPath(), zstd);
+      assert.equal(scene.files.paths(NARS).length, 1);
+      return true;
+    });
+    if (!isKilled) assert.ok(at > 20, `the swap has ${at} calls`);
+  }
+});
 
 for (const kept of ["came", "zstd"] as const) {
   sceneTest(

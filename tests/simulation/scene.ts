@@ -160,6 +160,7 @@ export class Scene {
   /** Of all members. */
   readonly encoder = new StubEncoder();
   readonly #network = new PlayedNetwork(() => 0);
+  #calling: (name: string) => void = () => undefined;
   #world: SharedWorld;
   #member: WorldMember;
   readonly #others: readonly WorldMember[];
@@ -197,6 +198,7 @@ export class Scene {
       isUnprobed: options.isUnprobed ?? false,
       ...options.timeouts && { timeouts: options.timeouts },
       ...options.negativeTtlMs !== undefined && { negativeTtlMs: options.negativeTtlMs },
+      calling: (name) => this.#calling(name),
       encoder: options.recompresses ? this.encoder : undefined,
       changed: (by) => {
         const others = [this.#member, ...this.#others].filter((one) => one !== by);
@@ -372,6 +374,25 @@ export class Scene {
   async loseRows(): Promise<void> {
     await this.#member.stop();
     this.#world = { ...this.#world, database: await emptyRows() };
+    await this.startAgain();
+  }
+
+  /** The larder's process ends before the call at this place of its database or its store. */
+  killAtCall(at: number): void {
+    let count = 0;
+    this.#calling = () => {
+      if (count++ === at) this.#member.kill();
+    };
+  }
+
+  /** False once its process was killed. */
+  get isUp(): boolean {
+    return this.#member.isUp;
+  }
+
+  /** Another process of the larder, whose former one has ended. */
+  async startAgain(): Promise<void> {
+    this.#calling = () => undefined;
     this.#member = new WorldMember(MEMBER, this.#world);
     await this.#member.start();
   }

@@ -74,6 +74,8 @@ export interface SharedWorld {
   readonly negativeTtlMs?: number;
   /** What its database and its store answer now. Default: what they should. */
   readonly outages?: PlayedOutages;
+  /** Told before each call of the database and the store. It may end the process. */
+  readonly calling?: ((name: string) => void) | undefined;
   /** Tells the other members of a change of rows. */
   changed(by: WorldMember): void;
   note(who: string, what: string): void;
@@ -434,6 +436,7 @@ export class WorldMember implements PlayedHost {
         const member: unknown = Reflect.get(target, name);
         if (typeof member !== "function") return member;
         return (...args: unknown[]) => {
+          if (!owner.isDead) this.#world.calling?.(String(name));
           if (owner.isDead) return new Promise(() => undefined);
           const result: unknown = asOwner(undefined, () => member.apply(target, args));
           called(name);
