@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { NO_OTHER_MEMBERS } from "../../src/locks/work_leases.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { decompress } from "../support/decompressors.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { Gate } from "../support/faults.ts";
 import { programsMissing, testUnless } from "../support/program.ts";
+import { recompressed } from "../support/recompressed.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { StubEncoder } from "../support/stub_encoder.ts";
@@ -206,6 +208,22 @@ Deno.test("recompression: a file that fails is not tried again for an hour", asy
   await world.cache.recompress();
   assert.equal(world.encoder.orders.length, 1);
   assert.equal(world.cache.logged("warn").at(-1)?.msg, "nar not recompressed");
+});
+
+Deno.test("recompression: what another member replaced before its lease came is not encoded", async () => {
+  const { recompression } = NO_OTHER_MEMBERS;
+  let before = () => Promise.resolve();
+  const leases = {
+    ...NO_OTHER_MEMBERS,
+    recompression: () => before().then(recompression),
+  };
+  await using world = await worldOf({ leases });
+  await world.pull(object);
+  before = async () => void await recompressed(world.cache, object);
+  world.time.nowMs += 2 * HOUR_MS;
+  await world.cache.recompress();
+  assert.equal(await world.formOf(object), "zstd");
+  assert.equal(world.encoder.orders.length, 0);
 });
 
 const corrupted = (file: Uint8Array<ArrayBuffer>) => file.with(9_000, (file[9_000] ?? 0) ^ 1);

@@ -132,15 +132,17 @@ export class Recompression implements AsyncDisposable {
   }
 
   async #replace(narName: NarName): Promise<Outcome | undefined> {
-    const { publishing: { metadata, nowMs }, leases, metrics, log } = this.#deps;
-    const nar = await metadata.findNar(narName, { fresh: true });
-    if (nar?.kept === undefined || nar.kept.form !== undefined) return undefined;
-    const { kept } = nar;
-    if (nowMs() < (this.#failed.get(kept.at) ?? 0)) return undefined;
-    if (!await this.#isFree(nar)) return "later";
+    const { publishing: { nowMs }, leases, metrics, log } = this.#deps;
+    const before = await this.#asItCame(narName);
+    if (before === undefined) return undefined;
+    if (!await this.#isFree(before)) return "later";
     await this.#idle();
     await using lease = await leases.recompression();
     if (lease.kind !== "ours") return "not ours";
+    // The member that had the lease may have replaced it meanwhile.
+    const nar = await this.#asItCame(narName);
+    if (nar === undefined) return undefined;
+    const { kept } = nar;
     let outcome: Exclude<Outcome, "not ours">;
     try {
       outcome = await this.#encode(nar, kept);
@@ -154,6 +156,14 @@ export class Recompression implements AsyncDisposable {
     if (outcome === "failed") this.#failed.set(kept.at, nowMs() + FAILED_MS);
     metrics.series("recompressed_nars_total", { result: outcome }).count();
     return outcome;
+  }
+
+  /** The row of a file to replace; `undefined` where there is none, or none now. */
+  async #asItCame(narName: NarName): Promise<NarRecord & { readonly kept: KeptFile } | undefined> {
+    const { metadata, nowMs } = this.#deps.publishing;
+    const nar = await metadata.findNar(narName, { fresh: true });
+    if (nar?.kept === undefined || nar.kept.form !== undefined) return undefined;
+    return nowMs() < (this.#failed.get(nar.kept.at) ?? 0) ? undefined : { ...nar, kept: nar.kept };
   }
 
   /** False where a client may need the file in its form, or its new name stands for another one. */
