@@ -7,17 +7,25 @@ const AT_ONCE = 64;
 
 const hashAt = (at: number) => String(at).padStart(32, "0") as StorePathHash;
 
-/** A planner whose upstream lacks everything, and how much of the plan it holds at most. */
+/**
+ * A planner whose upstream lacks everything, and how much of the plan it holds at most. The upstream
+ * answers once so many lookups are open, the newest first.
+ */
 function countingPlanner() {
-  const counts = { taken: 0, told: 0, open: 0, openMax: 0, heldMax: 0 };
+  const counts = { taken: 0, told: 0, answered: 0, openMax: 0, heldMax: 0 };
+  const open: (() => void)[] = [];
   const fetches = {
     isInFlight: () => false,
     async prefetch() {
-      counts.openMax = Math.max(counts.openMax, ++counts.open);
+      const answered = Promise.withResolvers<void>();
+      open.push(answered.resolve);
+      counts.openMax = Math.max(counts.openMax, open.length);
       counts.heldMax = Math.max(counts.heldMax, counts.taken - counts.told);
-      // Answers come at different times, out of order.
-      for (let turns = counts.taken % 7; turns >= 0; turns--) await Promise.resolve();
-      counts.open--;
+      if (open.length === Math.min(AT_ONCE, PATHS - counts.answered)) {
+        counts.answered += open.length;
+        while (open.length > 0) open.pop()?.();
+      }
+      await answered.promise;
       return { kind: "absent" };
     },
   };
@@ -54,10 +62,13 @@ Deno.test("planner: it takes no further path while its client takes none", async
   const { planner, counts, roots } = countingPlanner();
   const leaving = new AbortController();
   const { signal } = leaving;
-  const room = Promise.withResolvers<void>();
-  const tell = () => room.promise;
+  const [room, isFull] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const tell = () => {
+    if (++counts.told === AT_ONCE) isFull.resolve();
+    return room.promise;
+  };
   const plan = planner.planClosure(roots, { requestId: "test", signal, tell });
-  await new Promise((resolve) => setTimeout(resolve));
+  await isFull.promise;
   assert.equal(
     counts.taken,
     AT_ONCE - 1,
