@@ -25,6 +25,7 @@ import type { HttpUpstreamSettings } from "../../src/upstream/http/http_settings
 import { bytesBelow } from "./bytes_below.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { isInBucket, storePlacesOf } from "./shared_servers.ts";
+import { isOfSlowness } from "./slow_machine.ts";
 import { narFilesIn, storedFileOf } from "./storage_look.ts";
 import { PlayedThreads } from "./played_threads.ts";
 import { tempFolder } from "./temp_folder.ts";
@@ -299,9 +300,9 @@ export class TestCache implements AsyncDisposable {
     return new TestListener({ ...this.#app.pipeline, log: this.#log, ...options });
   }
 
-  /** Log lines of a level. */
+  /** Log lines of a level, but those of a slow upstream. */
   logged(level: string): readonly TestLogLine[] {
-    return this.log.filter((line) => line.level === level);
+    return this.log.filter((line) => line.level === level && !isOfSlowness(line));
   }
 
   /** Names of the NAR files on disk. */

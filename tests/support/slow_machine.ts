@@ -1,0 +1,13 @@
+import { OUTAGES } from "../../src/telemetry/outages.ts";
+
+const { upstreamSlow, upstreamAnswersSlowly, upstreamSendsSlowly } = OUTAGES;
+const SLOW = [upstreamSlow, upstreamAnswersSlowly, upstreamSendsSlowly]
+  .flatMap(({ begins }) => Object.keys(begins));
+
+/**
+ * True for a log line about an upstream that is slow. On real time an upstream of a test is as slow
+ * as the machine, so that such a line says nothing. Tests of slow upstreams are on virtual time.
+ */
+export function isOfSlowness({ msg }: { readonly msg: string }): boolean {
+  return SLOW.includes(msg);
+}
