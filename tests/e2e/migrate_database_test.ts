@@ -30,7 +30,8 @@ testUnless(
     const from = `${folder.path}/db.sqlite`;
     const to = server.createDatabase();
     await using used = new SqliteMetadataStore(await openDatabase(from));
-    await used.apply([put(a, [b], 1), ...keep(fileOf(narOf(a).name), 1)]);
+    const recompressed = { ...fileOf(narOf(a).name), form: "zstd" } as const;
+    await used.apply([put(a, [b], 1), ...keep(recompressed, 1)]);
 
     const first = await runLarder(["migrate", "database", `sqlite:${from}`, to]);
     assert.equal(firstLineOf(first.out), "1 row copied, 1 compared: both databases are the same.");
@@ -42,6 +43,7 @@ testUnless(
     await using moved = await openPostgresStore(to);
     assert.deepEqual(await moved.findNarinfo(b), await used.findNarinfo(b));
     assert.deepEqual(await moved.keptNars(""), await used.keptNars(""));
+    assert.equal((await moved.findNar(narOf(a).name))?.kept?.form, "zstd");
   },
 );
 

@@ -9,7 +9,7 @@ import type {
 } from "../../metadata/metadata_store.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { formatNarinfo } from "../../nix/narinfo_format.ts";
-import type { NarName } from "../../nix/nar_name.ts";
+import { compressionOf, type NarName } from "../../nix/nar_name.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { formerFile } from "../forms/recompressed.ts";
 import { narRowOf, narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
@@ -173,7 +173,8 @@ export class Importer {
     const file = nar?.kept && formerFile(nar, nar.kept);
     const hasHash = narinfo.fileHash === file?.fileHash;
     const facts = { hasHash, fileSize: file?.fileSize };
-    return formatNarinfo(narinfo, { url: narUrlOf(name), file: facts });
+    const compression = compressionOf(name);
+    return formatNarinfo({ ...narinfo, compression }, { url: narUrlOf(name), file: facts });
   }
 
   #count(changed: Partial<ImportProgress>): void {
@@ -184,7 +185,8 @@ export class Importer {
 
 function isSameNar(nar: NarRecord, narinfo: Narinfo): boolean {
   return nar.kept !== undefined && nar.narHash === narinfo.narHash &&
-    nar.narSize === narinfo.narSize && nar.compression === narinfo.compression;
+    nar.narSize === narinfo.narSize &&
+    [nar.compression, nar.kept.form].includes(narinfo.compression);
 }
 
 function problemOf(error: unknown): string {
