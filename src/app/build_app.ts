@@ -130,7 +130,10 @@ export function buildApp(given: AppParts): App {
   const shown = {
     upstreams: cache,
     transfers,
-    storage: { space, disk, pins: pinReads },
+    storage: {
+      ...{ space, disk, pins: pinReads },
+      recompressedBytes: () => recompression?.counts.zstdBytes ?? 0,
+    },
     history,
     pulls,
   };

@@ -50,6 +50,7 @@ export interface PageSubjects {
     readonly space: Pick<Space, "budget">;
     readonly disk: { readonly freeBytes: number | undefined };
     readonly pins: PinReads;
+    readonly recompressedBytes: () => number;
   };
   readonly paths: {
     readonly kept: Pick<KeptNars, "canOpen">;
@@ -82,7 +83,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { reachableUrl = (url: string) => Promise.resolve(url) } = parts.identity;
   const { upstreams, history, pulls, isDraining, paths: { names: known, kept, negative, record } } =
     subjects;
-  const { space: { budget }, disk, pins: pinReads } = subjects.storage;
+  const { space: { budget }, disk, pins: pinReads, recompressedBytes } = subjects.storage;
   const { inFlight, uploads, downloads, reads } = subjects.transfers;
   const pins = new PinWatch({ metadata, nowMs, log, closures: pinReads });
   const publicKey = secretKey?.publicKey.text;
@@ -103,7 +104,12 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   };
   const members = buildMembers(parts, { ...shared, problems }, isDraining);
   const reports = { problems, members: members ?? { list: () => [] } };
-  const sources = { ...shared, history, storage: { budget, disk, pins }, reports };
+  const sources = {
+    ...shared,
+    history,
+    storage: { budget, disk, pins, recompressedBytes },
+    reports,
+  };
   const stats = (query: StatsQuery) => gatherStats(sources, query);
   // Without a signature of ours, clients have to trust the keys of the upstreams.
   const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];

@@ -31,7 +31,7 @@ export function buildRecompression(
   const { metadata, nars, spool, leases, space: { owner, graceMs = 0 } } = stores;
   const { downloads } = neighbours;
   const encoder = recompress.encoder ?? resources.use(new WorkerEncoder(parts.runtime.threads));
-  return resources.use(
+  const recompression = resources.use(
     new Recompression({
       ...neighbours,
       publishing: { metadata, nars, nowMs, owner },
@@ -45,4 +45,7 @@ export function buildRecompression(
       ...{ metrics, log },
     }),
   );
+  metrics.gauge("recompress_backlog_files", {}, () => recompression.counts.backlogFiles);
+  metrics.gauge("recompressed_kept_bytes", {}, () => recompression.counts.zstdBytes);
+  return recompression;
 }

@@ -300,6 +300,7 @@ export interface KeptLister {
 export interface UsedNar {
   readonly narName: NarName;
   readonly usedAtMs: number;
+  readonly fileSize: number;
   readonly form?: "zstd";
   readonly brokenAtMs?: number;
   /** Continues the list behind it. */

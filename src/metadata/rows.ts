@@ -116,14 +116,16 @@ export interface UsedNarColumns {
   readonly name: string;
   readonly used_at_ms: number;
   readonly kept_form: string | null;
+  readonly kept_size: number;
   readonly broken_at_ms: number | null;
 }
 
 export function readUsedNar(columns: UsedNarColumns): UsedNar {
-  const { id, name, used_at_ms: usedAtMs, kept_form, broken_at_ms } = columns;
+  const { id, name, used_at_ms: usedAtMs, kept_form, kept_size, broken_at_ms } = columns;
   return {
     narName: name as NarName,
     usedAtMs,
+    fileSize: kept_size,
     ...(kept_form !== null ? { form: kept_form as "zstd" } : {}),
     ...(broken_at_ms !== null ? { brokenAtMs: broken_at_ms } : {}),
     cursor: { usedAtMs, id },

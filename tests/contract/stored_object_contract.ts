@@ -107,7 +107,7 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     while (await store.protect(100));
     const [newest, ...older] = await store.usedNars(10);
     assert.equal(newest?.narName, narOf(d).name);
-    assert.equal(newest.form, "zstd");
+    assert.deepEqual([newest.form, newest.fileSize], ["zstd", fileOf(narOf(d).name).fileSize]);
     assert.deepEqual(older.map(({ narName }) => narName), [narOf(c).name, name]);
     assert.deepEqual(await store.usedNars(1), [newest]);
     assert.deepEqual(await store.usedNars(10, newest.cursor), older);

@@ -8,6 +8,7 @@ import { programsMissing, testUnless } from "../support/program.ts";
 import { recompressed } from "../support/recompressed.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { readStats } from "../support/stats_of.ts";
 import { StubEncoder } from "../support/stub_encoder.ts";
 import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
 import { ALLOWED, push, pushOf, WRITE_TOKEN } from "../support/uploading.ts";
@@ -128,6 +129,30 @@ Deno.test("recompression: the newest use comes first", async () => {
   assert.deepEqual(names, await Promise.all([c, a, b].map(nameOf)));
 });
 
+Deno.test("recompression: the files that are left, and the bytes in zstd, are counted", async () => {
+  const objects = ["a", "b", "c"].map((name, seed) =>
+    makeStoreObject({ name: `${name}-1.0`, size: 900, seed })
+  );
+  await using world = await worldOf({ objects });
+  const counted = async () => {
+    const metrics = await (await world.cache.get("/metrics")).text();
+    return ["recompress_backlog_files", "recompressed_kept_bytes"]
+      .map((name) => Number(new RegExp(`^larder_${name} (.*)$`, "m").exec(metrics)?.[1]));
+  };
+  for (const one of objects) await world.pull(one);
+  world.encoder.fault = corrupted;
+  await world.cache.recompress();
+  assert.deepEqual(await counted(), [3, 0]);
+  world.encoder.fault = (file) => file;
+  world.time.nowMs += 2 * HOUR_MS;
+  await world.cache.recompress();
+  const kept = await Promise.all(objects.map(world.keptOf));
+  const bytes = kept.reduce((sum, one) => sum + (one?.fileSize ?? 0), 0);
+  assert.deepEqual(await counted(), [0, bytes]);
+  const { size } = await readStats(await world.cache.get("/stats"));
+  assert.equal(size.recompressed_bytes, bytes);
+});
+
 Deno.test("recompression: a file that a client got in part stays for an hour", async () => {
   await using world = await worldOf();
   const { cache, time } = world;
@@ -226,7 +251,7 @@ Deno.test("recompression: what another member replaced before its lease came is 
   assert.equal(world.encoder.orders.length, 0);
 });
 
-const corrupted = (file: Uint8Array<ArrayBuffer>) => file.with(9_000, (file[9_000] ?? 0) ^ 1);
+const corrupted = (file: Uint8Array<ArrayBuffer>) => file.with(300, (file[300] ?? 0) ^ 1);
 
 Deno.test("recompression: nothing goes for it that was used within the hour", async () => {
   const other = makeStoreObject({ name: "other-1.0", size: 600_000, seed: 2 });

@@ -99,6 +99,7 @@ Deno.test("stats: hits, misses and saved bytes are those of the responses", asyn
     disk_free_bytes: null,
     evicted_bytes: 0,
     evicted_entries: 0,
+    recompressed_bytes: 0,
   });
   const [asked] = after.upstreams;
   assert.deepEqual([asked?.is_up, asked?.priority, asked?.last_answer?.result], [

@@ -353,10 +353,11 @@ export function usedNarsIn(
     .flatMap(({ path, cursor }) => {
       const nar = nars.get(narinfos.get(path)?.narName as NarName);
       if (nar?.kept === undefined) return [];
-      const { kept: { form }, brokenAtMs } = nar;
+      const { kept: { form, fileSize }, brokenAtMs } = nar;
       return [{
         narName: nar.name,
         usedAtMs: cursor.usedAtMs,
+        fileSize,
         cursor,
         ...form === undefined ? {} : { form },
         ...brokenAtMs === undefined ? {} : { brokenAtMs },

@@ -8,6 +8,7 @@ import {
   type NarFinder,
   type NarRecord,
   type UseCursor,
+  type UsedNar,
   type UsedNarLister,
 } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
@@ -46,6 +47,9 @@ const PIECE_BYTES = 32 * 1024;
 const FAILED_MS = 60 * 60 * 1_000;
 const FAILED_MAX = 10_000;
 
+/** Between two counts of all files. Its own work changes the figures at once. */
+const COUNT_EVERY_MS = 10 * 60 * 1_000;
+
 /** In the log, where it finds a file damaged. */
 const REQUEST_ID = "recompress";
 
@@ -71,6 +75,14 @@ export interface RecompressionDeps {
   readonly log: Logger;
 }
 
+/** The kept files that clients have used. A file that several store paths share counts for each. */
+export interface RecompressionCounts {
+  /** Those that are still to be written again. */
+  readonly backlogFiles: number;
+  /** The bytes of those that were. */
+  readonly zstdBytes: number;
+}
+
 /** "later": somebody needs the file as it is, or there is no room. */
 type Outcome = "replaced" | "later" | "failed" | "not ours";
 
@@ -82,12 +94,19 @@ export class Recompression implements AsyncDisposable {
   readonly #deps: RecompressionDeps;
   readonly #failed = lruOf<StoredName, number>({ countMax: FAILED_MAX });
   readonly #stopping = new AbortController();
+  #counts: RecompressionCounts = { backlogFiles: 0, zstdBytes: 0 };
+  #countedAtMs = -Infinity;
   readonly #timer;
   #running: Promise<void> | undefined;
 
   constructor(deps: RecompressionDeps) {
     this.#deps = deps;
     this.#timer = clock.every(LOOK_EVERY_MS, () => void this.run(), false);
+  }
+
+  /** As of the last count, and of what it has done since. */
+  get counts(): RecompressionCounts {
+    return this.#counts;
   }
 
   /** Replaces what it can. Call it one at a time: a second call joins. Never rejects. */
@@ -107,28 +126,49 @@ export class Recompression implements AsyncDisposable {
   }
 
   async #rounds(): Promise<void> {
-    while (!this.#stopping.signal.aborted && await this.#round());
+    do {
+      if (clock.nowMs() >= this.#countedAtMs + COUNT_EVERY_MS) await this.#count();
+    } while (!this.#stopping.signal.aborted && await this.#round());
+  }
+
+  async #count(): Promise<void> {
+    let [backlogFiles, zstdBytes] = [0, 0];
+    for await (const { narName, form, fileSize } of this.#used()) {
+      if (form !== undefined) zstdBytes += fileSize;
+      else if (mayRecompress(narName)) backlogFiles++;
+    }
+    this.#counts = { backlogFiles, zstdBytes };
+    this.#countedAtMs = clock.nowMs();
+  }
+
+  /** The kept files, those of the newest uses first. */
+  async *#used(): AsyncGenerator<UsedNar> {
+    const { metadata } = this.#deps.publishing;
+    let after: UseCursor | undefined;
+    for (;;) {
+      const used = await metadata.usedNars(ROWS_AT_ONCE, after);
+      for (const one of used) {
+        this.#stopping.signal.throwIfAborted();
+        yield one;
+      }
+      after = used.at(-1)?.cursor;
+      if (used.length < ROWS_AT_ONCE) return;
+      await clock.turn();
+    }
   }
 
   /** True where newer uses may have come meanwhile. */
   async #round(): Promise<boolean> {
-    const { metadata, nowMs } = this.#deps.publishing;
+    const { nowMs } = this.#deps.publishing;
     const untilMs = nowMs() + ROUND_MS;
-    let after: UseCursor | undefined;
-    for (;;) {
-      const used = await metadata.usedNars(ROWS_AT_ONCE, after);
-      for (const { narName, form, usedAtMs } of used) {
-        this.#stopping.signal.throwIfAborted();
-        if (form !== undefined || !mayRecompress(narName)) continue;
-        if (this.#deps.sparesUsed && usedAtMs > nowMs() - QUIET_MS) continue;
-        const outcome = await this.#replace(narName);
-        if (outcome === "not ours") return false;
-        if (outcome === "replaced" && nowMs() > untilMs) return true;
-      }
-      after = used.at(-1)?.cursor;
-      if (used.length < ROWS_AT_ONCE) return false;
-      await clock.turn();
+    for await (const { narName, form, usedAtMs } of this.#used()) {
+      if (form !== undefined || !mayRecompress(narName)) continue;
+      if (this.#deps.sparesUsed && usedAtMs > nowMs() - QUIET_MS) continue;
+      const outcome = await this.#replace(narName);
+      if (outcome === "not ours") return false;
+      if (outcome === "replaced" && nowMs() > untilMs) return true;
     }
+    return false;
   }
 
   async #replace(narName: NarName): Promise<Outcome | undefined> {
@@ -203,6 +243,11 @@ export class Recompression implements AsyncDisposable {
         replaces: { at: kept.at, quietSinceMs: publishing.nowMs() - QUIET_MS },
       });
       await space.kept(reservation);
+      const { backlogFiles, zstdBytes } = this.#counts;
+      this.#counts = {
+        backlogFiles: Math.max(0, backlogFiles - 1),
+        zstdBytes: zstdBytes + fileSize,
+      };
       const tookMs = clock.nowMs() - startedAtMs;
       metrics.series("recompressed_bytes_total", { form: "former" }).add(kept.fileSize);
       metrics.series("recompressed_bytes_total", { form: "zstd" }).add(fileSize);

@@ -85,5 +85,7 @@ function notes(size: SizeStats): string {
     `${formatBytes(evicted_bytes)} evicted since the start. The database takes ${
       formatBytes(database_bytes)
     }.`;
-  return isShort ? `The disk is too small for the limit. ${evicted}` : evicted;
+  const zstd = size.recompressed_bytes;
+  const faster = zstd > 0 ? ` Faster pulls: ${formatBytes(zstd)} now in zstd.` : "";
+  return `${isShort ? "The disk is too small for the limit. " : ""}${evicted}${faster}`;
 }

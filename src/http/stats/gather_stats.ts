@@ -53,6 +53,7 @@ export interface StatsSources {
     readonly budget: SpaceBudget;
     readonly disk: { readonly freeBytes: number | undefined };
     readonly pins: Pick<PinWatch, "list">;
+    readonly recompressedBytes: () => number;
   };
   readonly upstreams: {
     readonly pool: Pick<UpstreamPool, "statuses">;
@@ -170,7 +171,8 @@ export function trafficStats(metrics: StatsSources["metrics"]): TrafficStats {
   return { served_bytes, upstream_bytes, saved_bytes };
 }
 
-function sizeStats({ metrics, storage: { budget, disk } }: StatsSources): SizeStats {
+function sizeStats({ metrics, storage }: StatsSources): SizeStats {
+  const { budget, disk } = storage;
   return {
     used_bytes: budget.usedBytes,
     reserved_bytes: budget.reservedBytes,
@@ -182,6 +184,7 @@ function sizeStats({ metrics, storage: { budget, disk } }: StatsSources): SizeSt
     disk_free_bytes: disk.freeBytes ?? null,
     evicted_bytes: metrics.value("evicted_bytes_total", {}),
     evicted_entries: metrics.value("evicted_entries_total", {}),
+    recompressed_bytes: storage.recompressedBytes(),
   };
 }
 

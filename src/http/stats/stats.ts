@@ -147,6 +147,8 @@ export interface SizeStats {
   readonly disk_free_bytes: number | null;
   readonly evicted_bytes: number;
   readonly evicted_entries: number;
+  /** Kept in zstd in place of another compression. */
+  readonly recompressed_bytes: number;
 }
 
 interface LastAnswerStats {

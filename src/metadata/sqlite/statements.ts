@@ -57,12 +57,12 @@ const SQL = {
     WHERE name >= ?1 AND name < ?1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
   // Each part reads its index from the newest on.
   usedNars: `SELECT * FROM (
-      SELECT u.path_id AS id, u.used_at_ms, n.name, n.kept_form, n.broken_at_ms
+      SELECT u.path_id AS id, u.used_at_ms, n.name, n.kept_form, n.kept_size, n.broken_at_ms
       FROM narinfo_use u JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
       WHERE u.protected = 1 AND u.kept = 1 AND (u.used_at_ms, u.path_id) < (?1, ?2)
       ORDER BY u.used_at_ms DESC, u.path_id DESC LIMIT ?3)
     UNION ALL SELECT * FROM (
-      SELECT u.path_id AS id, u.used_at_ms, n.name, n.kept_form, n.broken_at_ms
+      SELECT u.path_id AS id, u.used_at_ms, n.name, n.kept_form, n.kept_size, n.broken_at_ms
       FROM narinfo_use u JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
       WHERE u.protected = 0 AND u.kept = 1 AND (u.used_at_ms, u.path_id) < (?1, ?2)
       ORDER BY u.used_at_ms DESC, u.path_id DESC LIMIT ?3)

@@ -23,6 +23,14 @@ export const GAUGES = {
     help: "How long the oldest of these files has waited, in seconds",
     labels: {},
   },
+  recompress_backlog_files: {
+    help: "Kept NAR files that are still to be written again in zstd, counted every ten minutes",
+    labels: {},
+  },
+  recompressed_kept_bytes: {
+    help: "Bytes of the kept NAR files that larder wrote again in zstd, counted likewise",
+    labels: {},
+  },
   in_flight_uploads: { help: "Uploads of NAR files in flight", labels: {} },
   cache_size_bytes: { help: "Bytes that count in the cache's limit", labels: {} },
   database_bytes: { help: "Bytes of the database", labels: {} },

@@ -27,6 +27,7 @@ const SIZE: SizeStats = {
     reserved_bytes: 0,
     pinned_bytes: 0,
     database_bytes: 0,
+    recompressed_bytes: 0,
     evicted_bytes: 0,
     evicted_entries: 0,
   },

@@ -13,6 +13,7 @@ const ROOMY: SizeStats = {
     reserved_bytes: 0,
     pinned_bytes: 0,
     database_bytes: 0,
+    recompressed_bytes: 0,
     evicted_bytes: 0,
     evicted_entries: 0,
   },
