@@ -39,6 +39,9 @@ async function pullOn(): Promise<void> {
     const text = await (await fetch(`${larder.url}/${hash}.narinfo`)).text();
     return text.includes("\nCompression: zstd\n");
   };
+  // It looks a minute after its start: as long as `eventually` waits.
+  const nearMs = performance.now() + 45_000;
+  await eventually("the look is near", () => performance.now() > nearMs);
   await eventually("all NARs are kept in zstd", async () => {
     return (await Promise.all(paths.map(isZstd))).every((one) => one);
   });
