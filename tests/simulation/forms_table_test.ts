@@ -25,6 +25,11 @@ import {
   type Seen,
 } from "./scene.ts";
 
+// Virtual time plays no back ends on other machines. Their cells are elsewhere, in tests/: members on
+// PostgreSQL, Redis and S3 with its redirect in e2e/recompression_back_ends_test.ts, a real nginx in
+// e2e/accel_redirect_test.ts, import and migrations in e2e/recompressed_storage_test.ts, a real Nix
+// in e2e/recompression_test.ts, brotli in http/nar_forms_test.ts.
+
 // Each line is a cell. `came`: the upstream's compression. `kept`: what larder has of the NAR when
 // it is asked. `asked`: the ending of the name, which larder's narinfo has had once. `answer`: the
 // bytes; "file": those of a file as it was made, "spoken": those that larder makes of the NAR,
@@ -99,7 +104,8 @@ came          zst    an hour      of the new form
 // Each line is a NAR that a larder behind this one takes from it. `knows`: the ending of the name
 // that it has from the narinfo, whose client remembers its own. `has`: whether it keeps the file.
 // `front`: what this larder has when the other one is asked again. "broken": a defect. This one knows
-// no size then, so the other one promises that of its narinfo.
+// no size then, so the other one promises that of its narinfo. "none whole": a defect, too. Without
+// rows the other one has but the hash in the name. "unsaved": right, and as often as it is asked.
 const IN_A_ROW = `
 front         upstream  knows  has       answer
 came          there     xz     the file  HIT
@@ -117,6 +123,9 @@ evicted       gone      zst    nothing   404
 rows lost     there     xz     nothing   MISS
 rows lost     there     zst    nothing   broken
 rows lost     gone      zst    nothing   404
+came          there     xz     no rows   unsaved
+zstd          there     xz     no rows   none whole
+zstd          there     zst    no rows   none whole
 `;
 
 type Came = NonNullable<SceneOptions["upstreams"][number]["compression"]>;
@@ -205,12 +214,18 @@ for (const line of IN_A_ROW.trim().split("\n").slice(1)) {
       else if (front === "evicted") await scene.evict(await scene.narPath());
       else if (front === "rows lost") await scene.loseRows();
       if (has === "nothing") await scene.evict(path, BEHIND);
+      if (has === "no rows") await scene.loseRows(BEHIND);
       if (upstream === "gone") scene.behave(0, { state: "refused" });
 
       if (answer === "broken") {
         return assert.ok(!(await scene.request("GET", path, {}, undefined, BEHIND)).isWhole);
       }
+      if (answer === "none whole") {
+        const { status, isWhole } = await scene.request("GET", path, {}, undefined, BEHIND);
+        return assert.ok(status !== 200 || !isWhole);
+      }
       const { seen } = await asBoth(scene, path, {}, BEHIND);
+      if (answer === "unsaved") return await assertNar(seen.bytes, asked);
       if (answer === "404") return assert.equal(seen.status, 404);
       assert.equal(seen.status, 200);
       assert.equal(seen.headers.get("x-cache"), answer);

@@ -164,8 +164,8 @@ export class Scene {
   #world: SharedWorld;
   #member: WorldMember;
   readonly #others: readonly WorldMember[];
-  readonly #behind: WorldMember | undefined;
-  readonly #rowsBehind: SqliteMetadataStore;
+  #behind: WorldMember | undefined;
+  #rowsBehind: SqliteMetadataStore;
 
   constructor(options: SceneOptions, parts: SceneParts) {
     const { files, dice, objects, rows } = parts;
@@ -209,16 +209,19 @@ export class Scene {
     this.#world = world;
     this.#rowsBehind = parts.rowsBehind;
     this.#member = new WorldMember(MEMBER, world);
-    this.#behind = options.hasOneBehind
-      ? new WorldMember(BEHIND, {
-        ...{ ...world, database: parts.rowsBehind, storage: STORAGE_BEHIND, encoder: undefined },
-        upstreams: [{ url: `http://${MEMBER}` }],
-      })
-      : undefined;
+    this.#behind = options.hasOneBehind ? this.#memberBehind() : undefined;
     const { memberCount = 1 } = options;
     this.#others = Array.from({ length: memberCount - 1 }, (_, at) => (
       new WorldMember(`${MEMBER}-${at + 2}`, world)
     ));
+  }
+
+  #memberBehind(): WorldMember {
+    return new WorldMember(BEHIND, {
+      ...this.#world,
+      ...{ database: this.#rowsBehind, storage: STORAGE_BEHIND, encoder: undefined },
+      upstreams: [{ url: `http://${MEMBER}` }],
+    });
   }
 
   /** The names of all members. */
@@ -371,7 +374,13 @@ export class Scene {
   }
 
   /** The larder starts again with an empty database, beside the files of the former one. */
-  async loseRows(): Promise<void> {
+  async loseRows(member = MEMBER): Promise<void> {
+    if (member === BEHIND) {
+      await this.#behind?.stop();
+      this.#rowsBehind = await emptyRows();
+      this.#behind = this.#memberBehind();
+      return await this.#behind.start();
+    }
     await this.#member.stop();
     this.#world = { ...this.#world, database: await emptyRows() };
     await this.startAgain();
