@@ -38,6 +38,16 @@ Deno.test("scripts/deno: USE_DENO names the one that runs, by version or as an e
   }
 });
 
+Deno.test("scripts/deno: npx is asked once for each version, and again where it is gone", () => {
+  using clone = new FakeClone("1.0.0");
+  Deno.mkdirSync(`${clone.path}/node_modules`);
+  const pinned = `npm deno@${PINNED}: eval 1`;
+  assert.deepEqual([clone.run(), clone.run(), clone.asked], [pinned, pinned, 1]);
+  assert.deepEqual([clone.run("oldest"), clone.asked], [`npm deno@${OLDEST}: eval 1`, 2]);
+  Deno.removeSync(`${clone.path}/installed`);
+  assert.deepEqual([clone.run(), clone.asked], [pinned, 3]);
+});
+
 Deno.test("scripts/deno: the pinned version is the newest", () => {
   assert.equal(PINNED, NEWEST);
 });
@@ -71,19 +81,54 @@ Deno.test("scripts/deno: the first task installs the packages with one line of i
 
 /** The Deno of `scripts/deno eval 1` where PATH has one of this version, and npm has all. */
 function chosen({ onPath, use = "" }: { onPath: string; use?: string }): string {
-  using folder = tempFolder();
-  const program = (name: string, lines: string) =>
-    Deno.writeTextFileSync(`${folder.path}/${name}`, `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
-  const version = `deno ${onPath} (stable, release, x86_64-unknown-linux-gnu)`;
-  program("deno", `[ "$1" = --version ] && echo "${version}" || echo "PATH ${onPath}: $*"`);
-  program("npx", `echo "\${3#--package=}" >"$0.asked"; echo "\${0%/*}/installed"`);
-  program("installed", `read -r asked <"\${0%/*}/npx.asked"; echo "npm $asked: $*"`);
-  const { stdout, stderr } = new Deno.Command(`${ROOT}scripts/deno`, {
-    args: ["eval", "1"],
-    env: { PATH: `${folder.path}:${Deno.env.get("PATH")}`, USE_DENO: use },
-  }).outputSync();
-  assert.equal(new TextDecoder().decode(stderr), "");
-  return new TextDecoder().decode(stdout).trim();
+  using clone = new FakeClone(onPath);
+  return clone.run(use);
+}
+
+/** A clone with nothing but the script, beside a PATH with a Deno and with npm. */
+class FakeClone implements Disposable {
+  readonly #folder = tempFolder();
+
+  constructor(onPath: string) {
+    Deno.mkdirSync(`${this.path}/scripts`);
+    for (const name of ["scripts/deno", ".dvmrc"]) {
+      Deno.copyFileSync(ROOT + name, `${this.path}/${name}`);
+    }
+    const version = `deno ${onPath} (stable, release, x86_64-unknown-linux-gnu)`;
+    this.#program("deno", `[ "$1" = --version ] && echo "${version}" || echo "PATH ${onPath}: $*"`);
+    this.#program(
+      "npx",
+      `cp "\${0%/*}/real" "\${0%/*}/installed"; echo "\${3#--package=}" >"$0.asked"
+echo >>"$0.count"; echo "\${0%/*}/installed"`,
+    );
+    this.#program("real", `read -r asked <"\${0%/*}/npx.asked"; echo "npm $asked: $*"`);
+  }
+
+  get path(): string {
+    return this.#folder.path;
+  }
+
+  /** How often npx ran. */
+  get asked(): number {
+    return Deno.readTextFileSync(`${this.path}/npx.count`).length;
+  }
+
+  run(use = ""): string {
+    const { stdout, stderr } = new Deno.Command(`${this.path}/scripts/deno`, {
+      args: ["eval", "1"],
+      env: { PATH: `${this.path}:${Deno.env.get("PATH")}`, USE_DENO: use },
+    }).outputSync();
+    assert.equal(new TextDecoder().decode(stderr), "");
+    return new TextDecoder().decode(stdout).trim();
+  }
+
+  #program(name: string, lines: string): void {
+    Deno.writeTextFileSync(`${this.path}/${name}`, `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
+  }
+
+  [Symbol.dispose](): void {
+    this.#folder[Symbol.dispose]();
+  }
 }
 
 function endOf(end: "oldest" | "newest"): string {
