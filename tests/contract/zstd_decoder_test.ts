@@ -18,6 +18,9 @@ const PIECE_BYTES_MAX = MIB;
 
 const WINDOW_128_MIB = 17 << 3;
 
+const DESCRIPTOR_AT = 4;
+const CHECKSUM_FLAG = 1 << 2;
+
 Deno.test("zstd: the native decoder is there where the runtime has one, and only there", () => {
   assert.equal(openNativeZstd !== undefined, canUndoZstd());
 });
@@ -57,6 +60,16 @@ for (const { name, open } of ZSTD_DECODERS) {
     // A compressed block without a header of its own.
     const frame = zstdFrame({ window: 0, blocks: [3 << 3 | 2 << 1 | 1, 0, 0, 0xff, 0xff, 0xff] });
     await assert.rejects(decoded([frame], open), /Cannot read zstd: its decoder says "\D+"/);
+  });
+
+  Deno.test(`zstd (${name}): a wrong checksum behind much output is an error`, async () => {
+    const frame = zstdFrame({ window: 7 << 3, blocks: zstdBlocks(8) });
+    const withSum = joined([frame.with(DESCRIPTOR_AT, CHECKSUM_FLAG), Uint8Array.of(1, 2, 3, 4)]);
+    // In one piece, and with the sum in a piece of its own.
+    for (const pieces of [[withSum], [withSum.slice(0, -4), withSum.slice(-4)]]) {
+      const reading = decoded(pieces, open);
+      await assert.rejects(reading, /Cannot read zstd: its decoder says "/);
+    }
   });
 
   Deno.test(`zstd (${name}): the largest window is claimed before it is read`, async () => {
@@ -100,7 +113,8 @@ for (const { name, open } of ZSTD_DECODERS) {
 const unbounded = { narSize: 1e9, claim: () => Promise.resolve() };
 
 async function decoded(pieces: Iterable<Bytes>, open: OpenZstd): Promise<Buffer> {
-  return Buffer.concat(await Array.fromAsync(unzstd(piecesOf(pieces), unbounded, open)));
+  const copy = (piece: Uint8Array) => new Uint8Array(piece);
+  return Buffer.concat(await Array.fromAsync(unzstd(piecesOf(pieces), unbounded, open), copy));
 }
 
 /** As a file is read: each piece in a turn of its own. */

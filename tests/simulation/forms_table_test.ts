@@ -419,7 +419,8 @@ async function assertParts(scene: Scene, path: string, { bytes, headers }: Seen)
 async function assertNar(bytes: Uint8Array, compression: Compression, one = OBJECT) {
   const { length: narSizeMax } = one.nar;
   const file = ReadableStream.from([new Uint8Array(bytes)]);
-  const pieces = await Array.fromAsync(decoded(file, { compression, narSizeMax }));
+  const copy = (piece: Uint8Array) => new Uint8Array(piece);
+  const pieces = await Array.fromAsync(decoded(file, { compression, narSizeMax }), copy);
   assertSameBytes(new Uint8Array(Buffer.concat(pieces)), one.nar);
 }
 

@@ -39,7 +39,8 @@ const inProcess = {
   async zstd(bytes: Bytes): Promise<Bytes> {
     const bounds = { narSize: Infinity, claim: () => Promise.resolve() };
     const pieces = unzstd(new Blob([bytes]).stream(), bounds);
-    return new Uint8Array(Buffer.concat(await Array.fromAsync(pieces)));
+    const copy = (piece: Uint8Array) => new Uint8Array(piece);
+    return new Uint8Array(Buffer.concat(await Array.fromAsync(pieces, copy)));
   },
   bzip2(bytes: Uint8Array): Promise<Bytes> {
     const chunks: Uint8Array[] = [];

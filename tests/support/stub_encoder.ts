@@ -26,9 +26,9 @@ export class StubEncoder implements NarEncoder {
     const encode = async () => {
       await ended.promise;
       const { compression, narSize: narSizeMax } = order;
-      const nar: Bytes = new Uint8Array(Buffer.concat(
-        await Array.fromAsync(decoded(ReadableStream.from(pieces), { compression, narSizeMax })),
-      ));
+      const decoding = decoded(ReadableStream.from(pieces), { compression, narSizeMax });
+      const copy = (piece: Uint8Array) => new Uint8Array(piece);
+      const nar: Bytes = new Uint8Array(Buffer.concat(await Array.fromAsync(decoding, copy)));
       // Two frames: other bytes than those that larder speaks.
       const half = nar.length >> 1;
       const frames = [nar.subarray(0, half), nar.subarray(half)].map(storedZstd);

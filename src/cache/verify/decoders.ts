@@ -46,8 +46,9 @@ const DECODERS: Readonly<
 };
 
 /**
- * The decompressed bytes. Damage that the format shows throws during the read; sizes and hashes
- * find the rest (a flipped bit in zstd, a cut brotli stream).
+ * The decompressed bytes, each piece until the next one: its memory may be used again. Damage that
+ * the format shows throws during the read; sizes and hashes find the rest (a flipped bit in zstd, a
+ * cut brotli stream).
  */
 export async function* decoded(
   bytes: CompressedStream,

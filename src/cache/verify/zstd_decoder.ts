@@ -4,7 +4,7 @@ export interface ZstdDecoder {
   take(bytes: Uint8Array): number;
   /** True: decode before the next `take`. */
   readonly isFull: boolean;
-  /** The output of the taken bytes, in small pieces. Throws for damage. */
+  /** The output of the taken bytes, in small pieces: each until the next one. Throws for damage. */
   decode(): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
   /** Frees its memory, also before the end of its output. */
   close(): Promise<void>;

@@ -107,7 +107,7 @@ class ZstdModule implements ZstdDecoder {
       const view = this.#fieldView();
       used = view[FIELDS.inputUsed] ?? 0;
       const length = view[FIELDS.outputUsed] ?? 0;
-      if (length > 0) yield this.#bytesAt(this.#output, length).slice();
+      if (length > 0) yield this.#bytesAt(this.#output, length);
       isMore = used < this.#inputSize || length === OUTPUT_BYTES;
     }
     this.#inputSize = 0;
