@@ -1,6 +1,7 @@
 export interface WorkerScope<In, Out> {
   onmessage: ((event: MessageEvent<In>) => void) | null;
-  postMessage(message: Out): void;
+  /** `moved`: buffers that only the receiver has then. */
+  postMessage(message: Out, moved?: ArrayBuffer[]): void;
 }
 
 /**

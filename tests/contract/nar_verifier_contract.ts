@@ -142,17 +142,34 @@ export const verifyThreadClauses: Clauses<VerifierScene & ThreadsScene> = {
     for (const name of files) {
       const pieces: Bytes[] = [];
       let isTaking = false;
+      let taken: Bytes | undefined;
       const taker = async (piece: Bytes) => {
         assert.equal(isTaking, false);
+        assert.equal(taken?.length ?? 0, 0, "its memory went back");
         isTaking = true;
         await Promise.resolve();
-        pieces.push(piece);
+        pieces.push(piece.slice());
+        taken = piece;
         isTaking = false;
       };
       using passes = verifier.passThrough(passThroughOf(name), taker);
       await writeAll(passes, fixture(name).bytes);
       passes.end();
       assert.deepEqual(await passes.measure, MEASURED);
+      assertSameBytes(await new Blob(pieces).bytes(), FIXTURE_NAR);
+    }
+  },
+
+  "a NAR for which somebody vouches is decompressed, and counted only": async (scene) => {
+    const { verifier, files } = scene;
+    for (const name of files) {
+      const pieces: Bytes[] = [];
+      const taker = async (piece: Bytes) => void pieces.push(piece.slice());
+      using passes = verifier.passThrough({ ...passThroughOf(name), hashesNar: false }, taker);
+      await writeAll(passes, fixture(name).bytes);
+      passes.end();
+      const count = { kind: "counted", narSize: FIXTURE_NAR.length } as const;
+      assert.deepEqual(await passes.measure, count);
       assertSameBytes(await new Blob(pieces).bytes(), FIXTURE_NAR);
     }
   },

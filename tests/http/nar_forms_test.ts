@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { constants, zstdCompressSync } from "node:zlib";
+import { hasZstdEncoder } from "../../src/cache/recompress/encode_nar.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { decompress } from "../support/decompressors.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { corruptByteAt } from "../support/faults.ts";
+import { testWhere } from "../support/program.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { recompressed } from "../support/recompressed.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
@@ -149,6 +152,49 @@ Deno.test("nar forms: wrong bytes for a zstd name never come whole", async () =>
     .catch(() => undefined);
   assert.equal(answer?.complete === true && answer.status < 300, false);
 });
+
+Deno.test("nar forms: a part of wrong bytes for a zstd name never comes whole", async () => {
+  await using world = await pulled();
+  const { cache, upstream } = world;
+  const { name } = await recompressed(cache, object);
+  await cache.request("DELETE", `/nar/${name}`);
+  upstream.breakNar(corruptByteAt(300_000));
+  await using server = cache.listen();
+  for (const range of ["bytes=0-9", "bytes=290000-310000", "bytes=600000-"]) {
+    const request = requestText("GET", `/nar/${name}`, { Range: range });
+    const answer = await rawRequest(server.port, request).catch(() => undefined);
+    assert.equal(answer?.complete === true && answer.status < 300, false, range);
+  }
+});
+
+for (const compression of ["xz", "none"] as const) {
+  const without = hasZstdEncoder() ? "" : "this Deno writes no zstd";
+  testWhere(
+    without,
+    `nar forms: a file that is damaged in zstd never comes whole in ${compression}, a part before does`,
+    async () => {
+      await using world = await pulled(compression);
+      const { cache, path } = world;
+      const file = Uint8Array.from(
+        zstdCompressSync(nar, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }),
+      );
+      // Bytes that no compressor makes smaller lie in the file as they are: only the sum is wrong.
+      corrupt(file, file.length - 1_000);
+      await recompressed(cache, object, file);
+      await using server = cache.listen();
+      const whole = await rawRequest(server.port, requestText("GET", path)).catch(() => undefined);
+      assert.equal(whole?.complete === true && whole.status < 300, false);
+
+      const part = await cache.get(path, { range: "bytes=0-400000" });
+      assert.equal(part.status, 206);
+      assertSameBytes(await part.bytes(), world.before.subarray(0, 400_001));
+    },
+  );
+}
+
+function corrupt(bytes: Uint8Array, at: number): void {
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+}
 
 Deno.test("nar forms: a larder that lost its rows answers a zstd name from the upstream's xz", async () => {
   await using world = await pulled();

@@ -35,14 +35,14 @@ async function bytesOf(parts: Iterable<Uint8Array> | AsyncIterable<Uint8Array>) 
 function* spoken(compression: SpokenCompression, nar: Uint8Array, byteLength: number) {
   const speaker = new Speaker(compression, nar.length);
   yield speaker.begin();
-  for (const piece of pieces(nar, byteLength)) yield speaker.speak(piece);
+  for (const piece of pieces(nar, byteLength)) yield* speaker.speak(piece);
   yield speaker.end();
 }
 
 function* spokenUnsized(nar: Uint8Array, byteLength: number) {
   const speaker = new UnsizedZstdSpeaker();
   yield speaker.begin();
-  for (const piece of pieces(nar, byteLength)) yield speaker.speak(piece);
+  for (const piece of pieces(nar, byteLength)) yield* speaker.speak(piece);
   yield speaker.end();
 }
 

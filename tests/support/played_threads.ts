@@ -40,20 +40,24 @@ export class PlayedThreads implements Threads {
     const run = PROGRAMS[name];
     if (run === undefined) return WORKER_THREADS.start(program, permissions);
     let isOver = false;
-    const deliver = (message: unknown, to: () => { onmessage: unknown }) => {
-      const data = structuredClone(message);
+    const deliver = (
+      message: unknown,
+      moved: ArrayBuffer[] | undefined,
+      to: () => { onmessage: unknown },
+    ) => {
+      const data = structuredClone(message, { transfer: moved ?? [] });
       clock.soon(() => {
         if (!isOver) (to().onmessage as ((event: { data: unknown }) => void) | null)?.({ data });
       });
     };
     const scope: WorkerScope<unknown, unknown> = {
       onmessage: null,
-      postMessage: (message) => deliver(message, () => thread),
+      postMessage: (message, moved) => deliver(message, moved, () => thread),
     };
     const thread: Thread = {
       onmessage: null,
       onerror: null,
-      postMessage: (message) => deliver(message, () => scope),
+      postMessage: (message, moved) => deliver(message, moved, () => scope),
       terminate() {
         isOver = true;
         running[Symbol.dispose]();

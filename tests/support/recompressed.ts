@@ -15,7 +15,7 @@ export interface RecompressedNar {
   readonly file: Bytes;
 }
 
-/** Replaces the kept file of an object as recompression does. */
+/** Replaces the kept file of an object as recompression does, by default with a valid one. */
 export async function recompressed(
   { metadata, nars, tempPath }: {
     readonly metadata: MetadataStore;
@@ -23,14 +23,11 @@ export async function recompressed(
     readonly tempPath: string;
   },
   object: StoreObject,
+  file = twoFrames(object),
 ): Promise<RecompressedNar> {
   const row = await metadata.findNarinfo(object.storePathHash);
   const kept = row && (await metadata.findNar(row.narName))?.kept;
   if (row === undefined || kept === undefined) throw new Error(`${object.storePath} is not kept`);
-  // Two frames: other bytes than those that larder speaks.
-  const half = object.nar.length >> 1;
-  const frames = [object.nar.subarray(0, half), object.nar.subarray(half)].map(storedZstd);
-  const file = new Uint8Array(await new Blob(frames).arrayBuffer());
   const path = `${tempPath}/${crypto.randomUUID()}.part`;
   Deno.writeFileSync(path, file);
   const { narName: former } = row;
@@ -47,4 +44,12 @@ export async function recompressed(
   await nars.remove(kept.at);
   await metadata.apply([{ kind: "nar-gone", at: kept.at }]);
   return { former, name: renamedNar(former, "zstd"), file };
+}
+
+/** Other bytes than those that larder speaks. */
+function twoFrames({ nar }: StoreObject): Bytes {
+  const half = nar.length >> 1;
+  return Uint8Array.from([nar.subarray(0, half), nar.subarray(half)].flatMap((part) => [
+    ...storedZstd(part),
+  ]));
 }

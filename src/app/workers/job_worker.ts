@@ -34,10 +34,10 @@ export class JobWorker<Order, Answer extends { readonly id: number }> implements
     return id;
   }
 
-  /** Sends an order. Once the Worker is disposed of, every job gets `died`. */
-  send(order: Order): void {
+  /** Sends an order, and moves buffers. Once the Worker is disposed of, every job gets `died`. */
+  send(order: Order, moved?: ArrayBuffer[]): void {
     if (this.#stopped) return this.end("the server is stopping");
-    this.#running().postMessage(order);
+    this.#running().postMessage(order, moved);
   }
 
   /** The one answer to an order. */

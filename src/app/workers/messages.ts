@@ -10,6 +10,7 @@ import type { StorageHealth } from "../../metadata/storage_health.ts";
 import type {
   BodyOrder,
   DecodedBody,
+  NarCount,
   NarMeasure,
   PassThroughOrder,
   VerifyOrder,
@@ -130,8 +131,8 @@ export type ToVerifyWorker =
     readonly order: BodyOrder;
     readonly bytes: Bytes;
   }
-  /** The next slice, in answer to "pause", or the next piece of a NAR. */
-  | { readonly type: "goOn"; readonly id: number }
+  /** The next slice, in answer to "pause", or the next piece of a NAR: in the memory of the last. */
+  | { readonly type: "goOn"; readonly id: number; readonly spare?: ArrayBuffer }
   | {
     readonly type: "passThrough";
     readonly id: number;
@@ -145,6 +146,8 @@ export type ToVerifyWorker =
 
 export type FromVerifyWorker =
   | { readonly id: number; readonly measure: NarMeasure }
+  /** The result of a pass-through. */
+  | { readonly id: number; readonly passed: NarMeasure | NarCount }
   | { readonly id: number; readonly body: DecodedBody }
   /** A slice is over. */
   | { readonly id: number; readonly pause: Pause }

@@ -9,6 +9,7 @@ import type {
   BodyOrder,
   ClientTurns,
   DecodedBody,
+  NarCount,
   NarMeasure,
   NarTaker,
   NarVerifier,
@@ -203,7 +204,7 @@ export class VerifyThread implements NarVerifier, Disposable {
 
   passThrough(order: PassThroughOrder, taker?: NarTaker): PassThroughVerification {
     const worker = this.#worker;
-    const { promise, resolve, reject } = Promise.withResolvers<NarMeasure>();
+    const { promise, resolve, reject } = Promise.withResolvers<NarMeasure | NarCount>();
     this.#count(order.narSizeMax, promise);
     /** Callbacks of the pieces in the Worker, in order. */
     const taken: (() => void)[] = [];
@@ -217,11 +218,12 @@ export class VerifyThread implements NarVerifier, Disposable {
     const id = worker.open((answer) => {
       if ("taken" in answer) return taken.shift()?.();
       if ("narPiece" in answer) {
+        const { buffer: spare } = answer.narPiece;
         return void taker?.(answer.narPiece).then(() => {
-          if (!over) worker.send({ type: "goOn", id });
+          if (!over) worker.send({ type: "goOn", id, spare }, [spare]);
         });
       }
-      if ("measure" in answer) return end(() => resolve(answer.measure));
+      if ("passed" in answer) return end(() => resolve(answer.passed));
       if (!("error" in answer)) return;
       const kind = answer.isRefused ? "unavailable" : "broken";
       end(() => reject(new Failure(kind, `Cannot verify NAR: ${answer.error}`)));
@@ -229,11 +231,11 @@ export class VerifyThread implements NarVerifier, Disposable {
     worker.send({ type: "passThrough", id, order, givesNar: taker !== undefined });
     return {
       measure: promise,
-      write: (bytes) => {
+      write: (bytes, isOwned = false) => {
         if (over) return Promise.resolve();
         const { promise: decoded, resolve: resolveTaken } = Promise.withResolvers<void>();
         taken.push(resolveTaken);
-        worker.send({ type: "piece", id, bytes });
+        worker.send({ type: "piece", id, bytes }, isOwned ? [bytes.buffer] : undefined);
         return decoded;
       },
       end: () => void (over || worker.send({ type: "end", id })),

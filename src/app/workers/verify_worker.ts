@@ -44,7 +44,7 @@ export function runVerifyThread(
       case "decode":
         return void decode(data);
       case "goOn":
-        passThroughs.get(data.id)?.goOn();
+        passThroughs.get(data.id)?.goOn(data.spare);
         return paces.get(data.id)?.goOn();
       case "cancel":
         passThroughs.get(data.id)?.abort();
@@ -56,11 +56,11 @@ export function runVerifyThread(
   async function passThrough(
     { id, order, givesNar }: Extract<ToVerifyWorker, { type: "passThrough" }>,
   ): Promise<void> {
-    const give = (narPiece: Bytes) => post({ id, narPiece });
+    const give = (narPiece: Bytes) => scope.postMessage({ id, narPiece }, [narPiece.buffer]);
     const measure = new PassThroughMeasure(order, passThroughMemory, givesNar ? give : undefined);
     passThroughs.set(id, measure);
     try {
-      post({ id, measure: await measure.measure });
+      post({ id, passed: await measure.measure });
     } catch (error) {
       const isRefused = error instanceof Failure && error.kind === "unavailable";
       post({ id, error: messageOf(error), ...(isRefused ? { isRefused } : {}) });

@@ -1,6 +1,4 @@
-import type { Bytes } from "../../base/bytes.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
-import { streamOf } from "../../base/stream_of.ts";
 import type { ChangeWriter, NarRecord, NarRow } from "../../metadata/metadata_store.ts";
 import type { Compression } from "../../nix/compression.ts";
 import { storedName } from "../../nix/stored_name.ts";
@@ -9,10 +7,22 @@ import type { NarAnswer, NarFacts } from "../nar/nar_answer.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { UnsizedZstdSpeaker } from "./raw_zstd.ts";
 import { isSpoken, Speaker, type SpokenCompression, spokenSize } from "./spoken_form.ts";
-import { type FileForm, NarUnpacker, unpackedFacts } from "./unpacked_nar.ts";
+import {
+  type FileForm,
+  NarUnpacker,
+  type PieceSpeaker,
+  type UnpackedPart,
+} from "./unpacked_nar.ts";
 
 /** A break is written no more often: only its hour matters. */
 const BREAKS_EVERY_MS = 60_000;
+
+/** The NAR itself. */
+const PLAIN: PieceSpeaker = {
+  begin: () => new Uint8Array(0),
+  speak: (piece) => [piece],
+  end: () => new Uint8Array(0),
+};
 
 export interface NarFormsDeps {
   readonly verifier: Pick<NarVerifier, "passThrough">;
@@ -37,30 +47,27 @@ export class NarForms {
   /** The NAR of a file in the compression `to`. The same NAR always makes the same bytes. */
   answer(file: NarAnswer, nar: NarRow, form: FileForm, to: Compression): NarAnswer {
     if (to === form.compression) return file;
-    const unpacked = this.#unpacker.unpack(file, nar, form);
-    if (to === "none") return unpacked;
-    return {
-      ...spokenFacts(file, nar, to),
-      whole: () => undefined,
-      async read(start, end = Infinity, options) {
-        const bytes = await unpacked.read(0, undefined, options);
-        const parts = spoken(bytes, new Speaker(spokenOf(to), nar.narSize));
-        return streamOf(clipped(parts, start, end));
-      },
-      ...(file.release === undefined ? {} : { release: file.release }),
-      [Symbol.asyncDispose]: () => unpacked[Symbol.asyncDispose](),
-    };
+    const speaker = () => to === "none" ? PLAIN : new Speaker(spokenOf(to), nar.narSize);
+    return this.#unpacked(file, formFacts(file, nar, form, to), { form, nar, speaker });
   }
 
   /** The NAR of a file that no narinfo names, as zstd. */
   unknownAnswer(file: NarAnswer, compression: Compression): NarAnswer {
+    const speaker = () => new UnsizedZstdSpeaker();
+    return this.#unpacked(file, unknownFacts(file), { form: { compression }, speaker });
+  }
+
+  #unpacked(
+    file: NarAnswer,
+    facts: NarFacts,
+    { speaker, ...nar }: Pick<UnpackedPart, "form" | "nar"> & { speaker(): PieceSpeaker },
+  ): NarAnswer {
+    const { fileSize = Infinity } = facts;
     return {
-      ...unknownFacts(file),
+      ...facts,
       whole: () => undefined,
-      read: async (start, end = Infinity, options) => {
-        const bytes = await this.#unpacker.unpackUnknown(file, { compression }, options);
-        return streamOf(clipped(spoken(bytes, new UnsizedZstdSpeaker()), start, end));
-      },
+      read: (start, end = fileSize, options) =>
+        this.#unpacker.read({ file, ...nar, speaker: speaker(), fileSize, start, end }, options),
       ...(file.release === undefined ? {} : { release: file.release }),
       [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
     };
@@ -95,7 +102,12 @@ export function formFacts(
   to: Compression,
 ): NarFacts {
   if (to === compression) return file;
-  return to === "none" ? unpackedFacts(file, nar) : spokenFacts(file, nar, to);
+  const { cacheResult, isFirstOfPrefetch = false } = file;
+  const { narHash, narSize } = nar;
+  if (to === "none") return { cacheResult, isFirstOfPrefetch, fileSize: narSize, tag: narHash };
+  const spoken = spokenOf(to);
+  const fileSize = spokenSize(spoken, narSize);
+  return { cacheResult, isFirstOfPrefetch, fileSize, tag: `${narHash}-${spoken}` };
 }
 
 /** Size and bytes are known once the NAR is here. */
@@ -103,45 +115,7 @@ export function unknownFacts({ cacheResult }: NarFacts): NarFacts {
   return { cacheResult, fileSize: undefined, tag: undefined };
 }
 
-function spokenFacts(file: NarFacts, nar: NarRow, to: Compression): NarFacts {
-  const { cacheResult, isFirstOfPrefetch = false } = file;
-  const compression = spokenOf(to);
-  const fileSize = spokenSize(compression, nar.narSize);
-  return { cacheResult, isFirstOfPrefetch, fileSize, tag: `${nar.narHash}-${compression}` };
-}
-
 function spokenOf(compression: Compression): SpokenCompression {
   if (isSpoken(compression)) return compression;
   throw new Failure("broken", `Cannot send NAR as ${compression}: larder cannot write it`);
-}
-
-interface PieceSpeaker {
-  begin(): Bytes;
-  speak(piece: Uint8Array): Bytes;
-  end(): Bytes;
-}
-
-async function* spoken(
-  nar: ReadableStream<Bytes>,
-  speaker: PieceSpeaker,
-): AsyncGenerator<Bytes, void> {
-  yield speaker.begin();
-  for await (const piece of nar) yield speaker.speak(piece);
-  yield speaker.end();
-}
-
-/** The bytes from `start` up to `end`. It reads no further. */
-async function* clipped(
-  pieces: AsyncGenerator<Bytes, void>,
-  start: number,
-  end: number,
-): AsyncGenerator<Bytes, void> {
-  let position = 0;
-  for await (const piece of pieces) {
-    const from = Math.max(0, start - position);
-    const bytes = piece.subarray(from, Math.max(from, end - position));
-    position += piece.length;
-    if (bytes.length > 0) yield bytes;
-    if (position >= end) return;
-  }
 }

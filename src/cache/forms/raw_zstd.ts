@@ -44,7 +44,7 @@ export class UnsizedZstdSpeaker {
     return Uint8Array.of(...MAGIC, UNSIZED_DESCRIPTOR, WINDOW_DESCRIPTOR);
   }
 
-  speak(piece: Uint8Array): Bytes {
+  speak(piece: Uint8Array): readonly Bytes[] {
     const blocks = Math.max(0, Math.ceil((this.#heldBytes + piece.length) / BLOCK_BYTES) - 1);
     const out = new Outcome(blocks * (BLOCK_BYTES + 3));
     for (let at = 0; at < piece.length;) {
@@ -54,7 +54,7 @@ export class UnsizedZstdSpeaker {
       this.#heldBytes += part.length;
       at += part.length;
     }
-    return out.bytes;
+    return [out.bytes];
   }
 
   end(): Bytes {

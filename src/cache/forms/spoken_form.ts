@@ -45,11 +45,14 @@ export class Speaker {
     const { head, hasEmptyBlock } = this.#format;
     const isEmpty = this.#narSize === 0 && hasEmptyBlock;
     const block = isEmpty ? this.#format.blockHead(0, { isFirst: true, isLast: true }) : [];
-    return joined([head(this.#narSize), Uint8Array.from(block)]);
+    return Uint8Array.of(...head(this.#narSize), ...block);
   }
 
-  /** The bytes of the next piece of the NAR. Throws where the NAR is larger than announced. */
-  speak(piece: Uint8Array): Bytes {
+  /**
+   * The next piece of the NAR between the bytes of the format. Throws where the NAR is larger than
+   * announced.
+   */
+  speak(piece: Uint8Array): readonly Uint8Array[] {
     const { blockBytes } = this.#format;
     if (this.#taken + piece.length > this.#narSize) throw this.#wrongSize("more");
     this.#crc = crc32(piece, this.#crc);
@@ -62,7 +65,7 @@ export class Speaker {
       at += part.length;
       this.#taken += part.length;
     }
-    return joined(parts);
+    return parts;
   }
 
   /** The bytes behind the last piece. Throws where the NAR is smaller than announced. */
@@ -85,14 +88,4 @@ export class Speaker {
 
 function blockCount({ blockBytes, hasEmptyBlock }: StoredFormat, narSize: number): number {
   return Math.max(hasEmptyBlock ? 1 : 0, Math.ceil(narSize / blockBytes));
-}
-
-function joined(parts: readonly Uint8Array[]): Bytes {
-  const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }

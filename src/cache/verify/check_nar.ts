@@ -1,7 +1,7 @@
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
-import type { NarMeasure } from "./nar_verifier.ts";
+import type { NarCount, NarMeasure } from "./nar_verifier.ts";
 
 /** The upstream's bytes are not the announced ones. The reasons are label values. */
 export class Mismatch extends Error {
@@ -32,11 +32,12 @@ export function checkFile(
   }
 }
 
-/** Throws a Mismatch where the file does not hold the signed NAR. */
-export function checkNar(nar: NarRow, measure: NarMeasure): void {
+/** Throws a Mismatch where the file does not hold the signed NAR, as far as it was measured. */
+export function checkNar(nar: NarRow, measure: NarMeasure | NarCount): void {
   if (measure.kind === "undecodable") throw new Mismatch("undecodable", measure.detail);
-  const { digest, narSize } = measure;
-  checkNarFacts(nar, { narHash: sha256FromDigest(digest), narSize });
+  const { narSize } = measure;
+  const narHash = measure.kind === "counted" ? nar.narHash : sha256FromDigest(measure.digest);
+  checkNarFacts(nar, { narHash, narSize });
 }
 
 /** Throws a Mismatch where these are not the signed facts of the NAR. */

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import type { Bytes } from "../../base/bytes.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
@@ -7,7 +7,7 @@ import { files } from "../../runtime/current.ts";
 import type { OpenFile } from "../../runtime/files.ts";
 import type { Decoding } from "./decoder_bytes.ts";
 import { decoded } from "./decoders.ts";
-import type { NarMeasure, VerifyOrder } from "./nar_verifier.ts";
+import type { NarCount, NarMeasure, VerifyOrder } from "./nar_verifier.ts";
 import { type Pace, sharedPace } from "./pace.ts";
 
 const READ_BYTES = 256 * 1024;
@@ -61,18 +61,25 @@ export async function measureNar(
   return measure;
 }
 
-/**
- * The measure of any bytes; a read error counts as damage. Throws a Failure of the claim. `taker`
- * gets pieces that it must not keep.
- */
+/** The measure of any bytes; a read error counts as damage. Throws a Failure of the claim. */
 export async function measureBytes(
   bytes: ReadableStream<Bytes>,
   decoding: Decoding,
   pace: Pace = sharedPace(),
-  taker?: (piece: Uint8Array) => Promise<void>,
 ): Promise<NarMeasure> {
-  const { narSizeMax } = decoding;
   const hash = createHash("sha256");
+  const count = await countBytes(bytes, decoding, pace, (piece) => void hash.update(piece));
+  return withDigest(count, hash);
+}
+
+/** Decompresses the bytes. `taker` gets pieces that it must not keep. */
+export async function countBytes(
+  bytes: ReadableStream<Bytes>,
+  decoding: Decoding,
+  pace: Pace,
+  taker: (piece: Uint8Array) => Promise<void> | undefined | void,
+): Promise<NarCount> {
+  const { narSizeMax } = decoding;
   let narSize = 0;
   try {
     for await (const chunk of decoded(bytes, decoding, (claimed) => pace.claim(claimed))) {
@@ -80,15 +87,21 @@ export async function measureBytes(
       if (narSize > narSizeMax) {
         return { kind: "undecodable", detail: `it holds more than ${narSizeMax} bytes` };
       }
-      hash.update(chunk);
-      await taker?.(chunk);
+      await taker(chunk);
       await pace.step(narSize);
     }
-    return { kind: "measured", digest: hash.digest(), narSize };
+    return { kind: "counted", narSize };
   } catch (error) {
     if (error instanceof Failure) throw error;
     return { kind: "undecodable", detail: messageOf(error) };
   }
+}
+
+/** The measure of a counted NAR. */
+export function withDigest(count: NarCount, hash: Hash): NarMeasure {
+  return count.kind === "undecodable"
+    ? count
+    : { ...count, kind: "measured", digest: hash.digest() };
 }
 
 interface GrowingParts {

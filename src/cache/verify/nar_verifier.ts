@@ -38,6 +38,11 @@ export type NarMeasure =
   | { readonly kind: "measured"; readonly digest: Uint8Array; readonly narSize: number }
   | { readonly kind: "undecodable"; readonly detail: string };
 
+/** The same without the hash. */
+export type NarCount =
+  | { readonly kind: "counted"; readonly narSize: number }
+  | Extract<NarMeasure, { kind: "undecodable" }>;
+
 /** A running verification; it reads no further than `grown` allows. */
 export interface Verification extends Disposable {
   /** The file has `fileSize` bytes; `whole`: it is complete. */
@@ -52,19 +57,27 @@ export interface Verification extends Disposable {
 export interface PassThroughOrder extends Decoding {
   /** How long it waits for its decoder's memory. */
   readonly memoryWaitMs: number;
+  /** False: somebody else vouches for the NAR, and it is only counted. Default: true. */
+  readonly hashesNar?: boolean;
 }
 
-/** Takes the pieces of the NAR, one at a time: the next one comes when it resolves. */
+/**
+ * Takes the pieces of the NAR, one at a time: the next one comes when it resolves. It must not keep
+ * the piece: its memory is used again.
+ */
 export type NarTaker = (piece: Bytes) => Promise<void>;
 
 /** A verification of a pass-through: its caller writes the pieces. */
 export interface PassThroughVerification extends Disposable {
-  /** Resolves when the bytes are decoded, or no longer needed. */
-  write(bytes: Bytes): Promise<void>;
+  /**
+   * Resolves when the bytes are decoded, or no longer needed. `isOwned`: nobody else uses their
+   * buffer, nor does the caller any more.
+   */
+  write(bytes: Bytes, isOwned?: boolean): Promise<void>;
   /** The file is complete. */
   end(): void;
   /** Rejects with "unavailable" when the decoder gets no memory, and when it was ended early. */
-  readonly measure: Promise<NarMeasure>;
+  readonly measure: Promise<NarMeasure | NarCount>;
 }
 
 /** Decompresses NAR files and hashes the NARs, off the main thread. */

@@ -1,7 +1,8 @@
+import { createHash } from "node:crypto";
 import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { Failure } from "../../base/failure.ts";
-import { measureBytes } from "./measure_nar.ts";
-import type { NarMeasure, PassThroughOrder } from "./nar_verifier.ts";
+import { countBytes, withDigest } from "./measure_nar.ts";
+import type { NarCount, NarMeasure, PassThroughOrder } from "./nar_verifier.ts";
 import { sharedPace } from "./pace.ts";
 import type { Bytes } from "../../base/bytes.ts";
 
@@ -11,12 +12,18 @@ import type { Bytes } from "../../base/bytes.ts";
  */
 export class PassThroughMeasure {
   /** Rejects with "unavailable" when others hold the memory for too long. */
-  readonly measure: Promise<NarMeasure>;
+  readonly measure: Promise<NarMeasure | NarCount>;
   readonly #writer: WritableStreamDefaultWriter<Bytes>;
 
   /** The taker has the last piece when it resolves. */
   #taken: PromiseWithResolvers<void> | undefined;
   #isAborted = false;
+  /** True for a decoder that copies each piece before it asks for the next one. */
+  readonly #freesInput: boolean;
+  /** The memory of the last written piece. */
+  #read = new ArrayBuffer(0);
+  /** That of the last piece that was given. */
+  #spare = new ArrayBuffer(0);
 
   /** `give`: sends a piece of the NAR to its taker, who answers with `goOn`. */
   constructor(
@@ -26,19 +33,24 @@ export class PassThroughMeasure {
   ) {
     const { readable, writable } = new TransformStream<Bytes, Bytes>();
     this.#writer = writable.getWriter();
+    this.#freesInput = order.compression === "zstd";
     const share = memory.share();
     const claim = async (bytes: number) => {
       if (await share.takeWithin(bytes, order.memoryWaitMs)) return;
       throw new Failure("unavailable", "decoders use all of their memory");
     };
-    const taker = give && (async (piece: Uint8Array) => {
-      this.#taken = Promise.withResolvers();
-      give(piece.slice());
-      await this.#taken.promise;
-      if (this.#isAborted) throw new Error("Cannot decode: cancelled");
-    });
-    this.measure = measureBytes(readable, order, sharedPace(claim), taker)
-      .finally(() => share[Symbol.dispose]());
+    const hash = order.hashesNar === false ? undefined : createHash("sha256");
+    const taker = (piece: Uint8Array) => {
+      hash?.update(piece);
+      return give && this.#give(piece, give);
+    };
+    this.measure = countBytes(readable, order, sharedPace(claim), taker)
+      .then((count) => hash === undefined ? count : withDigest(count, hash))
+      .finally(() => {
+        share[Symbol.dispose]();
+        free(this.#read);
+        free(this.#spare);
+      });
     // The decoder has failed and reads no more.
     const end = () => this.abort();
     this.measure.then(end, end);
@@ -47,6 +59,10 @@ export class PassThroughMeasure {
   /** Resolves when the bytes are decoded, or no longer needed. */
   async write(bytes: Bytes): Promise<void> {
     await this.#writer.write(bytes).catch(() => undefined);
+    if (!this.#freesInput) return;
+    // The decoder asked for these bytes, and so has copied the former ones.
+    free(this.#read);
+    this.#read = bytes.buffer;
   }
 
   /** The file is complete. */
@@ -54,8 +70,9 @@ export class PassThroughMeasure {
     this.#writer.close().catch(() => undefined);
   }
 
-  /** The next piece may follow the one that was given. */
-  goOn(): void {
+  /** The next piece may follow the one that was given, and use its memory. */
+  goOn(spare?: ArrayBuffer): void {
+    if (spare !== undefined) this.#spare = spare;
     this.#taken?.resolve();
   }
 
@@ -64,4 +81,25 @@ export class PassThroughMeasure {
     this.goOn();
     this.#writer.abort().catch(() => undefined);
   }
+
+  async #give(piece: Uint8Array, give: (piece: Bytes) => void): Promise<void> {
+    this.#taken = Promise.withResolvers();
+    give(this.#copy(piece));
+    await this.#taken.promise;
+    if (this.#isAborted) throw new Error("Cannot decode: cancelled");
+  }
+
+  /** New memory for each piece costs more time than the copy. */
+  #copy(piece: Uint8Array): Bytes {
+    // A slice of a Buffer would be no copy.
+    if (this.#spare.byteLength < piece.length) return new Uint8Array(piece);
+    const copy = new Uint8Array(this.#spare, 0, piece.length);
+    copy.set(piece);
+    return copy;
+  }
+}
+
+/** The garbage collector would let tens of megabytes wait. */
+function free(memory: ArrayBuffer): void {
+  if (!memory.detached) memory.transfer(0);
 }
