@@ -9,7 +9,7 @@ import type { FileForm } from "./unpacked_nar.ts";
 export const RECOMPRESSED = "zstd";
 
 /** The window of the files that larder recompresses: the memory of whoever decodes them. */
-export const RECOMPRESSED_WINDOW_BYTES = 8 << 20;
+export const RECOMPRESSED_WINDOW_BYTES = 4 << 20;
 
 /** The compressions whose files larder recompresses: it can speak each of them, or send the NAR. */
 const FORMER: readonly Compression[] = (Object.keys(COMPRESSIONS) as Compression[])
