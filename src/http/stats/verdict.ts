@@ -9,7 +9,10 @@ import { type LimitSource, moreRoomHint } from "../../space/size_limit.ts";
 import { upstreamStateOf } from "./shown_state.ts";
 
 /** Below this, downloads soon stop being stored. */
-const DISK_FREE_MIN_BYTES = 1 << 30;
+const DISK_FREE_MIN_BYTES = 2 ** 30;
+
+/** With less free of what `auto` leaves, something else fills the disk: no download does. */
+const RESERVE_FREE_MIN_SHARE = 1 / 2;
 
 /** The free bytes of a disk may be as old as that. */
 const DISK_LOOK_MAX_MS = 6_000;
@@ -146,10 +149,15 @@ const DISK_HINTS: Readonly<Record<LimitSource, string>> = {
 };
 
 function spaceFaults(
-  { pinned_bytes, limit_bytes, limit_source, disk_free_bytes }: SizeStats,
+  { pinned_bytes, limit_bytes, limit_source, disk_free_bytes, disk_reserve_bytes }: SizeStats,
 ): FaultStats[] {
   const faults: FaultStats[] = [];
-  if (disk_free_bytes !== null && disk_free_bytes < DISK_FREE_MIN_BYTES) {
+  // On a small disk, larder itself leaves less.
+  const freeMinBytes = Math.min(
+    DISK_FREE_MIN_BYTES,
+    RESERVE_FREE_MIN_SHARE * (disk_reserve_bytes ?? Infinity),
+  );
+  if (disk_free_bytes !== null && disk_free_bytes < freeMinBytes) {
     const text = `The disk has only ${formatBytes(disk_free_bytes)} left`;
     faults.push({ level: "warn", text, hint: DISK_HINTS[limit_source] });
   }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Facts } from "../../../../src/base/failure.ts";
 import type { SizeStats, UpstreamStats } from "../../../../src/http/stats/stats.ts";
 import { type Judged, verdictOf } from "../../../../src/http/stats/verdict.ts";
+import { diskReserveBytes } from "../../../../src/space/size_limit.ts";
 import type { Problem } from "../../../../src/telemetry/recent_problems.ts";
 
 const MINUTE_MS = 60_000;
@@ -80,6 +81,23 @@ Deno.test("verdict: a limit above the disk cannot hold, and it says what to set"
       { size, isOfBucket: true },
     ]
   ) assert.equal(verdict(fits).is_well, true);
+});
+
+Deno.test("verdict: the room that larder leaves free is no fault, on a disk of any size", () => {
+  for (const mib of [312, 9 * 1024, 100 * 1024, 1024 * 1024]) {
+    const totalBytes = mib * 2 ** 20;
+    const reserveBytes = diskReserveBytes(totalBytes);
+    const used_bytes = totalBytes - reserveBytes;
+    const full = { ...ROOMY, used_bytes, limit_bytes: used_bytes, limit_source: "disk" as const };
+    const left = { ...full, disk_reserve_bytes: reserveBytes, disk_free_bytes: reserveBytes };
+    assert.equal(verdict({ size: left }).is_well, true, `${mib} MiB`);
+    const underWay = { ...left, disk_free_bytes: reserveBytes * 0.6 };
+    assert.equal(verdict({ size: underWay }).is_well, true, `a download on ${mib} MiB`);
+    const filled = { ...left, disk_free_bytes: Math.min(reserveBytes / 3, 2 ** 29) };
+    const [fault] = verdict({ size: filled }).faults;
+    assert.match(fault?.text ?? "", /^The disk has only /);
+    assert.match(fault?.hint ?? "", /something else fills it/);
+  }
 });
 
 Deno.test("verdict: an outage is a fault until its end, with the times that are known", () => {
