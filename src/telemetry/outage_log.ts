@@ -20,12 +20,12 @@ export class OutageLog<Message extends string> {
 
   /** Logs the first failure of an outage, and each change of its `state`, with a hint. */
   failed(message: Message, facts: Facts = {}, state: string = message): void {
-    const { level, begins } = this.#outage;
+    const { level, begins, isState = false } = this.#outage;
     const hint = facts["hint"] ?? begins[message];
     this.#log[state === this.#state ? "debug" : level](message, { ...facts, hint });
     if (this.#state === undefined) this.#startedAtMs = clock.nowMs();
+    if (this.#state === undefined || !isState) this.#count++;
     this.#state = state;
-    this.#count++;
   }
 
   /** True from its first failure until it works again. */

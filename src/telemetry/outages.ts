@@ -13,6 +13,8 @@ export interface Outage<Message extends string = string> {
   readonly kind?: string;
   /** True for a problem of each upstream that the facts name. */
   readonly isPerUpstream?: true;
+  /** True where larder tells of it again while it lasts. Default: each time is a failure. */
+  readonly isState?: true;
   /** What this work cannot do without: an outage of that says enough. Default: nothing. */
   readonly needs?: readonly PartName[];
 }
@@ -30,9 +32,6 @@ export const UPSTREAM_DOWN = "upstreams" satisfies PartName;
 /** Remedy for an upstream that does not answer. */
 export const UPSTREAM_SILENT =
   "check --cache-upstream-url and the network; larder uses an upstream as soon as it answers";
-
-/** Kind of the outages in which clients wait for an upstream that answers. */
-const UPSTREAM_SLOW = "slow upstream";
 
 /** Kind of the outages in which Redis gives no lock. */
 const NO_LOCKS = "no locks";
@@ -74,8 +73,8 @@ export const OUTAGES = {
         "lower its priority, with a higher ?priority=N behind its --cache-upstream-url, or remove it",
     },
     over: "upstream is quick enough again",
-    kind: UPSTREAM_SLOW,
     isPerUpstream: true,
+    isState: true,
   }),
   upstreamAnswersSlowly: outage({
     level: "warn",
@@ -84,8 +83,8 @@ export const OUTAGES = {
         "take it out of --cache-upstream-url, or name a nearer mirror there",
     },
     over: "upstream answers quickly again",
-    kind: UPSTREAM_SLOW,
     isPerUpstream: true,
+    isState: true,
   }),
   upstreamSendsSlowly: outage({
     level: "warn",
@@ -94,8 +93,8 @@ export const OUTAGES = {
         "check this machine's line; else name a nearer mirror in --cache-upstream-url",
     },
     over: "no client waits for the upstream's nars any more",
-    kind: UPSTREAM_SLOW,
     isPerUpstream: true,
+    isState: true,
   }),
   upstreamQueue: outage({
     level: "warn",
@@ -325,6 +324,7 @@ interface OutageProblem extends Required<Pick<Outage, "level" | "kind" | "needs"
   /** Name of its row: the outage of this row ends alone. */
   readonly row: string;
   readonly isPerUpstream: boolean;
+  readonly isState: boolean;
   /** Rank among the messages of one kind: displays show the gravest. */
   readonly gravity: number;
 }
@@ -337,8 +337,8 @@ const ENDED_BY = new Map<string, EndedOutage>();
 for (const [row, { level, begins, over, ...given }] of Object.entries<Outage>(OUTAGES)) {
   // Errors are the gravest, then the rows that stand lower in the table.
   const gravity = BEGUN_BY.size + (level === "error" ? GRAVITY_OF_ERRORS : 0);
-  const { kind = row, isPerUpstream = false, needs = [] } = given;
-  const ended = { row, level, kind, isPerUpstream, needs };
+  const { kind = row, isPerUpstream = false, isState = false, needs = [] } = given;
+  const ended = { row, level, kind, isPerUpstream, isState, needs };
   ENDED_BY.set(over, ended);
   for (const message of Object.keys(begins)) BEGUN_BY.set(message, { ...ended, gravity });
 }

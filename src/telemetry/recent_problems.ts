@@ -43,7 +43,7 @@ export interface Problem {
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Facts;
-  /** Times since the start, those of level debug included. */
+  /** Failures since the start, those of level debug included; of a state, its begins. */
   readonly count: number;
   /** The first of all those times. */
   readonly firstAtMs: number;
@@ -161,6 +161,8 @@ export class RecentProblems {
     // The end of an event is no other event.
     const isEnd = known !== undefined && known.message === eventEndedBy(message);
     const begun = begunBy(message);
+    // A state that lasts is one time, however often larder tells of it.
+    const isCounted = !isEnd && !(begun?.isState === true && lasting !== undefined);
     const hint = lasting?.facts["hint"];
     // Of several messages, the one with a hint says the most.
     const facts = { ...hint === undefined ? {} : { hint }, ...shownFacts(given) };
@@ -174,7 +176,7 @@ export class RecentProblems {
     this.#problems.set(key, {
       part: failedPart(message, given),
       ...begun === undefined ? line : lineOf(outages, lastAtMs),
-      count: isEnd ? count : count + 1,
+      count: isCounted ? count + 1 : count,
       firstAtMs,
       begunAtMs: lasting?.begunAtMs ?? lastAtMs,
       lastAtMs,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Facts } from "../../../src/base/failure.ts";
 import type { Logger } from "../../../src/telemetry/logger.ts";
+import { OutageLog } from "../../../src/telemetry/outage_log.ts";
 import { type Outage, OUTAGES } from "../../../src/telemetry/outages.ts";
 import { isPresent, RecentProblems } from "../../../src/telemetry/recent_problems.ts";
 
@@ -212,6 +213,29 @@ Deno.test("problems: repeats of an outage count, though they are logged at debug
     problems.list().map(({ level, count, lastAtMs }) => [level, count, lastAtMs]),
     [["error", 2, 2_000]],
   );
+});
+
+Deno.test("problems: a slow upstream that lasts is one time, under the title of what is slow", () => {
+  let nowMs = 0;
+  const problems = new RecentProblems(() => nowMs);
+  const log = problems.watch(silentLogger());
+  const sends = new OutageLog(log, OUTAGES.upstreamSendsSlowly);
+  const answers = new OutageLog(log, OUTAGES.upstreamAnswersSlowly);
+  const shown = () => problems.list().map(({ message, count }) => [message, count]).toSorted();
+  const slowly = "upstream sends nars slowly: clients wait for them";
+  const late = "upstream answers slowly: clients wait for it";
+  for (let second = 0; second < 127; second++) {
+    nowMs += 1_000;
+    sends.failed(slowly, { ...UPSTREAM, bytes_per_second: second });
+    if (second === 5) answers.failed(late, UPSTREAM);
+  }
+  assert.deepEqual(shown(), [[late, 1], [slowly, 1]]);
+  assert.deepEqual(problems.list()[0]?.facts["bytes_per_second"], 126, "the newest rate");
+  sends.worked(UPSTREAM);
+  answers.worked(UPSTREAM);
+  assert.deepEqual(shown(), [[late, 1], [slowly, 1]]);
+  sends.failed(slowly, UPSTREAM);
+  assert.deepEqual(shown(), [[late, 1], [slowly, 2]], "it comes again");
 });
 
 Deno.test("problems: the end of an outage names no upstream, though its begin did", () => {
