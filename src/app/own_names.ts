@@ -14,7 +14,11 @@ export async function ownNamesOf(settings: Settings): Promise<OwnNames> {
   const listed = [settings["cache.hostname"], ...settings["server.allowed-hosts"]];
   const isNamed = address.kind === "tcp" && address.hostname !== undefined;
   const names = [...listed, ...isNamed ? [address.hostname] : []];
-  return new OwnNames(names, { name: Deno.hostname(), searchDomains: await searchDomains() });
+  const own = [Deno.hostname(), settings["cache.hostname"]].filter(
+    // A given name with a domain stands for itself alone.
+    (name, index) => index === 0 || !name.includes("."),
+  );
+  return new OwnNames(names, { names: own, searchDomains: await searchDomains() });
 }
 
 /** None where the file cannot be read: not every machine has it. */

@@ -15,8 +15,8 @@ const TAILNET_REGEXP = /^[a-z0-9-]+\.ts\.net$/;
 
 /** The machine of a larder, as others in its network name it. */
 export interface Machine {
-  /** Its host name, with or without a domain. */
-  readonly name: string;
+  /** Its names, with or without a domain. */
+  readonly names: readonly string[];
   /** The domains in which its resolver looks for short names, `search` in resolv.conf(5). */
   readonly searchDomains: readonly string[];
 }
@@ -24,12 +24,12 @@ export interface Machine {
 /** The host names of this cache for browsers. Any IP address and `localhost` are included. */
 export class OwnNames {
   readonly #names: ReadonlySet<string>;
-  readonly #machine: string | undefined;
+  readonly #machine: readonly string[];
 
   constructor(names: readonly string[], machine?: Machine) {
     const given = machine === undefined ? names : [...names, ...namesOf(machine)];
     this.#names = new Set(["localhost", ...given].map(normal));
-    this.#machine = machine && shortName(machine.name);
+    this.#machine = (machine?.names ?? []).map(shortName);
   }
 
   /**
@@ -44,16 +44,18 @@ export class OwnNames {
 
   #hasName(name: string): boolean {
     if (this.#names.has(name)) return true;
-    const prefix = `${this.#machine}.`;
-    return this.#machine !== undefined && name.startsWith(prefix) &&
-      TAILNET_REGEXP.test(name.slice(prefix.length));
+    return this.#machine.some((short) =>
+      name.startsWith(`${short}.`) && TAILNET_REGEXP.test(name.slice(short.length + 1))
+    );
   }
 }
 
-function namesOf({ name, searchDomains }: Machine): readonly string[] {
-  const short = shortName(name);
+function namesOf({ names, searchDomains }: Machine): readonly string[] {
   const domains = [...HOME_DOMAINS, ...searchDomains];
-  return [name, short, ...domains.map((domain) => `${short}.${domain}`)];
+  return names.flatMap((name) => {
+    const short = shortName(name);
+    return [name, short, ...domains.map((domain) => `${short}.${domain}`)];
+  });
 }
 
 /** The name without its domain. */

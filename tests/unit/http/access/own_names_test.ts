@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { searchDomainsIn } from "../../../../src/app/own_names.ts";
+import { ownNamesOf, searchDomainsIn } from "../../../../src/app/own_names.ts";
+import { resolveSettings } from "../../../../src/config/settings.ts";
 import { OwnNames } from "../../../../src/http/access/own_names.ts";
+import { inputsOf } from "../../../support/config_inputs.ts";
 
 const NAMES = new OwnNames(["cache.example.org"], {
-  name: "NAS.attic.example",
+  names: ["NAS.attic.example"],
   searchDomains: ["branch.example.com"],
 });
 
@@ -39,6 +41,20 @@ for (
     assert.ok(!NAMES.has(name));
   });
 }
+
+Deno.test("own names: --cache-hostname counts below a home's domain, unless it has a domain", async () => {
+  const namesOf = (hostname: string) =>
+    ownNamesOf(resolveSettings(inputsOf({ args: [`--cache-hostname=${hostname}`] })).settings);
+  const short = await namesOf("Attic");
+  for (const name of ["attic", "attic.lan", "attic.fritz.box", "attic.tail1234.ts.net"]) {
+    assert.ok(short.has(name), name);
+  }
+  const long = await namesOf("attic.lan");
+  assert.ok(long.has("attic.lan"));
+  for (const name of ["attic", "attic.local", "attic.lan.lan", "attic.tail1234.ts.net"]) {
+    assert.ok(!long.has(name), name);
+  }
+});
 
 Deno.test("own names: the domains of resolv.conf are those of its last line", () => {
   const text = "# domain no.example\nnameserver 192.0.2.1\ndomain old.example\n" +
