@@ -13,6 +13,8 @@ import { tokensOf, warnOfSharedTokens, warnOfShortTokens } from "./tokens.ts";
 /** A server that has just begun to answer. */
 export interface Start {
   readonly settings: Settings;
+  /** `--cache-hostname` where it is set. */
+  readonly hostname: string | undefined;
   readonly log: Logger;
   /** `undefined`: no signing. */
   readonly secretKey: SecretKey | undefined;
@@ -26,7 +28,7 @@ export interface Start {
 
 /** Logs where larder listens, and warns of risky settings. */
 export function announce(start: Start): void {
-  const { settings, log, secretKey, output, probes, place, limit } = start;
+  const { settings, hostname, log, secretKey, output, probes, place, limit } = start;
   const { version } = denoJson;
   const bucket = settings["cache.storage-s3-bucket"];
   const shown = bucket === undefined ? place : { ...place, storage: `s3://${bucket}` };
@@ -60,7 +62,7 @@ export function announce(start: Start): void {
   if (settings["log-format"] === "pretty") {
     const keys = secretKey ? [secretKey.publicKey] : settings["cache.upstream-public-key"];
     const facts = { storage: shown.storage, sizeLimit: size_limit };
-    void addressFacts(place.url, settings["cache.hostname"]).then((address) =>
+    void addressFacts(place.url, hostname).then((address) =>
       showBanner(output, probes, {
         ...{ ...facts, ...address },
         publicKeys: keys.map(({ text }) => text),
@@ -70,7 +72,7 @@ export function announce(start: Start): void {
 }
 
 /** Where clients reach a listener, and what may keep them from it. */
-async function addressFacts(listening: string, hostname: string) {
+async function addressFacts(listening: string, hostname: string | undefined) {
   if (listening.startsWith("unix:")) return { url: listening };
   // A listener on all addresses has this name (`listen.ts`).
   if (new URL(listening).hostname !== "localhost") return { url: listening };

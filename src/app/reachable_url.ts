@@ -35,9 +35,6 @@ const INNER_INTERFACE_REGEXP = /^(lo|docker|br-|veth|virbr|vmnet|cni|flannel|pod
 /** Docker and Podman put these into each container. */
 const CONTAINER_FILES = ["/.dockerenv", "/run/.containerenv"];
 
-/** The host name of a container to which nobody gave one. */
-const NO_NAME_REGEXP = /^([0-9a-f]{12}|localhost)$/;
-
 /** A search domain that the network of Kubernetes gives to each pod. */
 const POD_DOMAIN_REGEXP = /\.svc\./;
 
@@ -83,7 +80,7 @@ export function isLoopback(url: string): boolean {
 
 /** Finds the address of this larder that its clients on other machines reach. */
 export interface AddressFinder {
-  /** `--cache-hostname`: the name of a larder in a container, which knows no other. */
+  /** `--cache-hostname` where it is set: the address of a larder in a container. */
   readonly hostname?: string | undefined;
   readonly network?: LocalNetwork;
 }
@@ -91,8 +88,8 @@ export interface AddressFinder {
 /**
  * The URL by which other machines reach what this one calls `url`. A name or an address in it is
  * kept, unless only this machine reaches it. Then it is the host name where the network's name
- * server knows that, else the address. A container knows neither: it is the name that somebody gave
- * it, else a placeholder.
+ * server knows that, else the address. A container knows neither, and its own host name leads
+ * nowhere outside: it is `--cache-hostname`, else a placeholder.
  */
 export function reachableUrl(url: string, finder: AddressFinder = {}): Promise<string> {
   return urlWith(url, () => reachableHost(finder));
@@ -120,23 +117,15 @@ async function urlWith(url: string, host: () => Promise<string>): Promise<string
 async function reachableHost(
   { hostname, network = LOCAL_NETWORK }: AddressFinder,
 ): Promise<string> {
-  const own = network.hostname();
-  const given = hostname ?? own;
-  // The name of a pod leads nowhere outside.
-  if (await isInPod(network)) return given === own ? HOST_PLACEHOLDER : given;
-  if (await isInContainer(network)) {
-    return NO_NAME_REGEXP.test(given) ? HOST_PLACEHOLDER : given;
-  }
-  return await clock.within(nameOf(network), RESOLVE_MAX_MS) ?? addressOf(network) ?? own;
+  if (await isInContainer(network)) return hostname ?? HOST_PLACEHOLDER;
+  const name = await clock.within(nameOf(network), RESOLVE_MAX_MS);
+  return name ?? addressOf(network) ?? network.hostname();
 }
 
-async function isInPod(network: LocalNetwork): Promise<boolean> {
-  const domains = searchDomainsIn(await network.text(RESOLV_CONF) ?? "");
-  return domains.some((domain) => POD_DOMAIN_REGEXP.test(domain));
-}
-
-/** Its address is one of an inner network. */
+/** True in a pod too. The address is one of an inner network. */
 async function isInContainer(network: LocalNetwork): Promise<boolean> {
+  const domains = searchDomainsIn(await network.text(RESOLV_CONF) ?? "");
+  if (domains.some((domain) => POD_DOMAIN_REGEXP.test(domain))) return true;
   const texts = await Promise.all(CONTAINER_FILES.map((path) => network.text(path)));
   return texts.some((text) => text !== undefined);
 }

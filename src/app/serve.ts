@@ -2,9 +2,9 @@ import denoJson from "../../deno.json" with { type: "json" };
 import { hasZstdEncoder } from "../cache/recompress/encode_nar.ts";
 import { ConfigError } from "../config/config_error.ts";
 import type { Settings } from "../config/options.ts";
+import { givenHostname, type ResolvedSettings } from "../config/settings.ts";
 import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_hand_over.ts";
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
-import type { SecretKey } from "../nix/signature.ts";
 import { clock } from "../runtime/current.ts";
 import { SYSTEM_RUNTIME } from "../runtime/runtime.ts";
 import type { SpaceParts } from "../space/assemble_space.ts";
@@ -25,7 +25,7 @@ import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { backEndGauges } from "./back_end_gauges.ts";
 import { certificateGauge } from "./certificate_gauge.ts";
 import { atFirstAnswer } from "./at_first_answer.ts";
-import { announce } from "./announce.ts";
+import { announce, type Start } from "./announce.ts";
 import { type App, buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
@@ -55,7 +55,9 @@ const LOG_FLUSH_MAX_MS = 1_000;
  * Runs the server until a stop signal; resolves to the exit status. Throws a Failure if it cannot
  * start. Upstreams that are down are no reason.
  */
-export async function serve(settings: Settings): Promise<number> {
+export async function serve(resolved: ResolvedSettings): Promise<number> {
+  const { settings } = resolved;
+  const hostname = givenHostname(resolved);
   const fetching = fetchingParts(settings);
   const queue = new LineQueue(Deno.stdout, await logFormat(settings));
   const upstreams = await upstreamSettings(settings, `larder/${denoJson.version}`);
@@ -86,7 +88,7 @@ export async function serve(settings: Settings): Promise<number> {
         space: { ...spaceParts(settings, folders, stores), url: () => leases?.ownUrl() },
       },
       upstream,
-      identity: await identityParts(settings, secretKey),
+      identity: await identityParts(settings, { secretKey, hostname }),
       telemetry: {
         ...{ log, problems, metrics, tracer, members: memberParts(settings, stores) },
         hasMetricsRoute: settings["prometheus.enabled"],
@@ -110,7 +112,7 @@ export async function serve(settings: Settings): Promise<number> {
     using service = serviceManager({ variable, folder: folders.storage, log });
     service.ready(`serving on ${listener.url}`);
     announce({
-      ...{ settings, log, secretKey, output: queue, probes: app.probeUpstreams() },
+      ...{ settings, hostname, log, secretKey, output: queue, probes: app.probeUpstreams() },
       place: { url: listener.url, storage: folders.storage },
       limit: app.space.budget.limit,
     });
@@ -191,16 +193,14 @@ async function upstreamParts(
 
 async function identityParts(
   settings: Settings,
-  secretKey: SecretKey | undefined,
+  { secretKey, hostname }: Pick<Start, "secretKey" | "hostname">,
 ): Promise<IdentityParts> {
   return {
     secretKey,
     priority: settings["cache.priority"],
     ownNames: await ownNamesOf(settings),
     usesTls: settings["server.tls-cert"] !== undefined,
-    ...reachesOthers(settings["server.addr"])
-      ? { reachableUrl: reachableUrls({ hostname: settings["cache.hostname"] }) }
-      : {},
+    ...reachesOthers(settings["server.addr"]) ? { reachableUrl: reachableUrls({ hostname }) } : {},
     tokens: tokensOf(settings),
   };
 }

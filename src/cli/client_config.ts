@@ -2,7 +2,7 @@ import { firewallLine, isLoopback, reachableUrl } from "../app/reachable_url.ts"
 import { EXIT } from "../base/exit_codes.ts";
 import { Failure } from "../base/failure.ts";
 import type { Kind } from "../config/kinds/option.ts";
-import { readSettings } from "../config/settings.ts";
+import { givenHostname, readSettings } from "../config/settings.ts";
 import { clientWays, HOST_PLACEHOLDER, HOST_PLACEHOLDER_HINT } from "../nix/client_ways.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { answerText } from "./client/server_answer.ts";
@@ -89,12 +89,10 @@ async function clientConfigCommand(
   return EXIT.ok;
 }
 
-/** The name that the settings give. `undefined`: its own, or the settings cannot be read. */
+/** The name that the settings give; `undefined`: none, or the settings cannot be read. */
 async function configuredHostname(process: CommandProcess): Promise<string | undefined> {
   try {
-    const { settings } = await readSettings({ ...process, ...process.namedFiles, args: [] });
-    const name = settings["cache.hostname"];
-    return name === process.hostname() ? undefined : name;
+    return givenHostname(await readSettings({ ...process, ...process.namedFiles, args: [] }));
   } catch {
     return undefined;
   }

@@ -21,10 +21,10 @@ async function serveCommand(
   args: readonly string[],
   process: CommandProcess,
 ): Promise<number> {
-  const { settings } = await serverSettings(args, process);
+  const resolved = await serverSettings(args, process);
   // Loaded here, so that help and errors are fast.
   const { serve } = await import("../app/serve.ts");
   const { confineTo, neededFiles } = await import("../app/confinement.ts");
-  confineTo(neededFiles(settings, (name) => process.env[name]));
-  return await serve(settings);
+  confineTo(neededFiles(resolved.settings, (name) => process.env[name]));
+  return await serve(resolved);
 }

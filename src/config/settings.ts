@@ -8,6 +8,12 @@ import { isYamlPath, loadYamlParser } from "./sources/config_text.ts";
 /** The settings of larder, with their sources and warnings. */
 export type ResolvedSettings = Resolved<typeof OPTIONS> & { readonly settings: Settings };
 
+/** `--cache-hostname` where it is set; else it is the machine's host name. */
+export function givenHostname({ settings, sources }: ResolvedSettings): string | undefined {
+  const name = "cache.hostname";
+  return sources[name].from === "default" ? undefined : settings[name];
+}
+
 /** The same inputs, from files that are read beside this thread. */
 export type SettingsInputs =
   & Omit<Inputs, keyof FileReads>

@@ -75,17 +75,18 @@ for (
     const inner = { ...known, hostname: () => ID };
     const urlOf = (hostname?: string) => reachableUrl(LISTENER, { hostname, network: inner });
     assert.equal(await urlOf("cache.example"), "http://cache.example:8501");
-    assert.equal(await urlOf(ID), "http://ADDRESS-OF-THIS-CACHE:8501", "the container's id");
     assert.equal(await urlOf(), "http://ADDRESS-OF-THIS-CACHE:8501");
   });
 }
 
-Deno.test("reachable url: a container's host name is told where somebody gave it, a pod's never", async () => {
-  const urlIn = (files: Readonly<Record<string, string>>) =>
-    reachableUrl(LISTENER, { network: network({}, files, ["172.17.0.2"]) });
-  assert.equal(await urlIn({ "/.dockerenv": "" }), "http://nas:8501");
-  const pod = { [RESOLV]: "search infra.svc.cluster.local\n" };
-  assert.equal(await urlIn(pod), "http://ADDRESS-OF-THIS-CACHE:8501");
+Deno.test("reachable url: a container's own host name is told only where --cache-hostname is it", async () => {
+  for (const files of [{ "/.dockerenv": "" }, { [RESOLV]: "search infra.svc.cluster.local\n" }]) {
+    const inner = network({ nas: "172.17.0.2" }, files, ["172.17.0.2"]);
+    const unset = await reachableUrl(LISTENER, { network: inner });
+    assert.equal(unset, "http://ADDRESS-OF-THIS-CACHE:8501");
+    const set = await reachableUrl(LISTENER, { hostname: "nas", network: inner });
+    assert.equal(set, "http://nas:8501");
+  }
 });
 
 for (
