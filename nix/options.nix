@@ -333,7 +333,7 @@ in
       upstream-public-key = mkOption {
         type = types.nullOr (types.listOf (text "NAME:KEY, where KEY is the base64 of the 32 bytes of a public key" "[^:]+:[A-Za-z0-9+/]{43}="));
         default = null;
-        defaultText = literalMD "`cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY=`";
+        defaultText = literalMD "the key of cache.nixos.org";
         description = "Trusted key for narinfos of all upstreams.";
       };
       require-upstream-signature = mkOption {

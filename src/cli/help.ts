@@ -24,9 +24,11 @@ To begin, run \`larder serve\`. On the same machine, add this option to a comman
 }
 
 /** `larder COMMAND --help`. The options of the server are those of `larder serve` alone. */
-export function commandHelp(command: Command): string {
+export function commandHelp(command: Command, columns = Infinity): string {
   const { name, summary, operands, about, examples, flags, ownFlags: further } = command;
-  const lines = examples.map(([line, effect]) => `  ${line}\n      ${effect}\n`);
+  const lines = examples.map(([line, effect]) =>
+    `  ${brokenCommand(line, columns)}\n      ${effect}\n`
+  );
   const own = { ...further, ...flags === "server" ? {} : flags };
   const parts = [
     ...Object.keys(own).length > 0 ? [ownFlags(own)] : [],
@@ -40,6 +42,25 @@ ${about === undefined ? "" : `${about}\n`}Examples:
 ${lines.join("")}
 ${parts.join("\n")}`;
 }
+
+/** A command line that a shell reads on several lines. It never breaks inside quotes. */
+function brokenCommand(line: string, columns: number): string {
+  let at = INDENT.length;
+  return (line.match(/(?:'[^']*'|"[^"]*"|\S)+/g) ?? []).map((word, index, { length }) => {
+    // All but the last word leave room for the mark.
+    const end = at + word.length + (index === 0 ? 0 : 1) + (index === length - 1 ? 0 : 2);
+    if (index === 0 || end <= columns) {
+      at += word.length + (index === 0 ? 0 : 1);
+      return index === 0 ? word : ` ${word}`;
+    }
+    at = FURTHER_INDENT.length + word.length;
+    return ` \\\n${FURTHER_INDENT}${word}`;
+  }).join("");
+}
+
+const INDENT = "  ";
+/** Short: the longest word of an example and a mark fit 60 columns behind it. */
+const FURTHER_INDENT = "   ";
 
 const SERVER_FLAGS_POINTER =
   `It reads the settings of the server, from the same flags, variables and configuration file.

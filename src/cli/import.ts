@@ -16,13 +16,13 @@ export const IMPORT: Command = {
 exit status 1. It works on the storage itself, also while a server runs on it, and while the other
 cache serves. Run it again to continue where it ended, or to fetch paths that have come since.
 
-  ncps DIR         DIR is the --cache-storage-local of an ncps. Its signatures, pins, last uses and
-                   signing key come too.
-  ncps-config FILE prints the settings of an ncps as a configuration file of larder, with every line
-                   explained. It reads the variables of its environment, too.
-  cache URL        URL is file:///DIR or that of a binary cache. The closures of all PATH come, or
-                   without any PATH all that is in DIR.
-  nginx DIR        DIR is the folder of proxy_cache_path of an nginx in front of a binary cache.
+  ncps DIR          DIR is the --cache-storage-local of an ncps. Its signatures, pins, last uses and
+                    signing key come too.
+  ncps-config FILE  prints the settings of an ncps as a configuration file of larder, with every
+                    line explained. It reads the variables of its environment, too.
+  cache URL         URL is file:///DIR or that of a binary cache. The closures of all PATH come, or
+                    without any PATH all that is in DIR.
+  nginx DIR         DIR is the folder of proxy_cache_path of an nginx in front of a binary cache.
 `,
   examples: [
     [

@@ -9,7 +9,7 @@ import { SERVE } from "./serve.ts";
 import { OPTIONS } from "../config/options.ts";
 import { NCPS_ONLY } from "../config/options/ncps_only.ts";
 import { splitArguments } from "../config/sources/flags.ts";
-import { wrapped } from "../base/wrapped.ts";
+import { refilled, wrapped } from "../base/wrapped.ts";
 
 /** Runs the command in `args`. Resolves to the exit status once all output is written. */
 export async function run(args: readonly string[], real = denoProcess()): Promise<number> {
@@ -74,13 +74,14 @@ async function findCommand(given: string): Promise<Command | undefined> {
 
 async function help(given: string | undefined, process: CommandProcess): Promise<number> {
   const { COMMANDS, commandHelp, generalHelp } = await others();
+  const { columns } = process.screenSize();
   if (given === undefined || isHelp(given)) {
-    process.writeOut(wrapped(generalHelp(COMMANDS), process.screenSize().columns));
+    process.writeOut(refilled(generalHelp(COMMANDS), columns));
     return EXIT.ok;
   }
   const command = await findCommand(given);
   if (command === undefined) return await unknownCommand(given, process);
-  process.writeOut(wrapped(commandHelp(command), process.screenSize().columns));
+  process.writeOut(refilled(commandHelp(command, columns), columns));
   return EXIT.ok;
 }
 

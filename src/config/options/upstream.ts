@@ -27,6 +27,7 @@ export const UPSTREAM_OPTIONS = {
     default: [
       parsePublicKey("cache.nixos.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY="),
     ],
+    shown: "the key of cache.nixos.org",
     help: "Trusted key for narinfos of all upstreams",
     also: [
       { variable: "CACHE_UPSTREAM_PUBLIC_KEYS", key: "cache.upstream.public-keys" },

@@ -182,6 +182,31 @@ Deno.test("larder: no text of a server, a file or an argument acts on a terminal
   }
 });
 
+Deno.test("larder: help on a narrow terminal has full lines, and commands that a shell reads", async () => {
+  for (const columns of [60, 80]) {
+    for (const name of [undefined, ...COMMANDS.map((one) => one.name)]) {
+      const words = name === undefined ? ["--help"] : [name, "--help"];
+      const { out } = await runLarder(words, { columns });
+      const lines = out.split("\n");
+      assert.deepEqual(lines.filter((line) => line.length > columns), [], words.join(" "));
+      // In a paragraph, the next line's first word did not fit behind its last one.
+      const ragged = lines.filter((line, index) => {
+        const next = lines[index + 1] ?? "";
+        const isProse = /^\S/.test(line) && /^\S/.test(next);
+        return isProse && `${line} ${next.split(" ")[0]}`.length <= columns;
+      });
+      assert.deepEqual(ragged, [], words.join(" "));
+    }
+  }
+  const { out } = await runLarder(["plan", "--help"], { columns: 60 });
+  assert.match(
+    out,
+    /^ {2}larder plan \\\n {3}\.#nixosConfigurations\.host\S+toplevel \\\n {3}--fetch\n {6}Fetch what/m,
+  );
+  const { out: verify } = await runLarder(["verify", "--help"], { columns: 60 });
+  assert.match(verify, /jq \\\n {3}'\.pins\[\] \| select\(\.complete \| not\)'\n/);
+});
+
 Deno.test("larder: help fits a terminal of 60 columns, too", async () => {
   for (const words of [["--help"], ["pins", "--help"], ["serve", "--help"]]) {
     const { out } = await runLarder(words, { columns: 60 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { columnsOf } from "../../../src/cli/command_process.ts";
-import { wrapped } from "../../../src/base/wrapped.ts";
+import { refilled, wrapped } from "../../../src/base/wrapped.ts";
 import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { runLarder } from "../../support/run_larder.ts";
 import { makeStoreObject } from "../../support/store_object.ts";
@@ -53,4 +53,31 @@ Deno.test("larder: a long line goes on below with its indent, a long word alone"
   assert.equal(wrapped("one two three", 8, 2), "one two\n  three");
   assert.equal(wrapped("  aaaaaaaaaaaa b", 8), "  aaaaaaaaaaaa\n  b");
   assert.equal(wrapped("a bbbbbbbbbbbb c", 8, 4), "a\n    bbbbbbbbbbbb\n    c");
+});
+
+Deno.test("larder: lines of a paragraph and of an explanation are joined before they wrap", () => {
+  assert.equal(refilled("one two\nthree four", 13), "one two three\nfour");
+  assert.equal(
+    refilled("  a   one two\n        three\n  b   four", 13),
+    [
+      "  a   one two",
+      "        three",
+      "  b   four",
+    ].join("\n"),
+  );
+  assert.equal(
+    refilled("  a  one two\n     three four\n  b  five", 15),
+    [
+      "  a  one two",
+      "     three four",
+      "  b  five",
+    ].join("\n"),
+  );
+  assert.equal(
+    refilled("Title:\n  one\n  two\n\nthree\nfour", 80),
+    [
+      ...["Title:", "  one", "  two", "", "three four"],
+    ].join("\n"),
+  );
+  assert.equal(refilled("one\ntwo"), "one\ntwo");
 });
