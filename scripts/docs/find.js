@@ -1,6 +1,7 @@
 // Finds sections of the site. The browser and a test run it behind MiniSearch, whose licence is MIT.
 
 const HITS_MAX = 12;
+const EXCERPT_MAX = 110;
 
 /** Words of a question that tell nothing. */
 const EMPTY_WORDS = new Set(
@@ -8,12 +9,14 @@ const EMPTY_WORDS = new Set(
     "should the this to use want what when where which why with").split(" "),
 );
 
-/** What people type, and what these documents say. */
+/** What people type, and what these documents say: single words without hyphens. */
 const SYNONYMS = {
+  arm64: ["aarch64", "raspberry"],
   availability: ["replicas", "machines"],
   cluster: ["replicas", "machines"],
   401: ["forbidden", "token"],
   403: ["forbidden"],
+  dashboard: ["grafana"],
   delete: ["remove", "evict"],
   denied: ["forbidden"],
   docker: ["container", "containers"],
@@ -28,7 +31,7 @@ const SYNONYMS = {
   internet: ["public", "proxy"],
   k8s: ["kubernetes"],
   kubernetes: ["helm"],
-  limit: ["size", "cache-max-size"],
+  limit: ["size", "max"],
   migrate: ["moving", "migration", "import"],
   migration: ["moving", "import"],
   move: ["moving", "import"],
@@ -37,11 +40,13 @@ const SYNONYMS = {
   open: ["public"],
   password: ["token"],
   qnap: ["synology"],
-  quota: ["size", "cache-max-size"],
+  quota: ["size", "max"],
   replica: ["replicas", "machines"],
+  raspberry: ["aarch64"],
   rotate: ["rotation"],
   rotating: ["rotation"],
-  size: ["limit", "cache-max-size"],
+  size: ["limit", "max"],
+  rpi: ["raspberry"],
   slow: ["slowness", "timeouts"],
   stuck: ["hangs"],
   ssl: ["tls", "certificate"],
@@ -53,12 +58,18 @@ const SYNONYMS = {
 
 /** Most people ask how to run it, not how it works. */
 const CHAPTER_WEIGHTS = { Reference: 0.7, Design: 0.4, Contribution: 0.2 };
+/** It names everything, and explains little. */
+const PAGE_WEIGHTS = { Changelog: 0.3 };
 
 /** Several words for one. "50 GB" is about a size, whatever its number. */
 const PHRASES = [
   [/\bback(?:ing)? up\b/gu, "backup"],
   [/\bhigh(?:ly)?[ -]availab(?:le|ility)\b/gu, "availability"],
   [/\b\d+ ?[kmgt]i?b?\b/gu, "size"],
+  [
+    /\badd(?:ing)? (?:an? |another |more )?(?:machine|client|laptop|computer|host)s?\b/gu,
+    "clients",
+  ],
 ];
 
 /** Finds sections by words of a user. Those whose titles have the words come first. */
@@ -74,7 +85,7 @@ function finderOf(sections) {
       weights: { fuzzy: 0.2, prefix: 0.5 },
       boostDocument: (_id, _term, { title, page, chapter }) =>
         // The head of a page tells what all of it is about.
-        (title === page ? 1.5 : 1) * (CHAPTER_WEIGHTS[chapter] ?? 1),
+        (title === page ? 1.5 : 1) * (PAGE_WEIGHTS[page] ?? CHAPTER_WEIGHTS[chapter] ?? 1),
     },
   });
   index.addAll(sections.map((section, id) => ({ id, ...section })));
@@ -108,10 +119,13 @@ function wordsOf(question) {
   return [...new Set(telling.length > 0 ? telling : words)];
 }
 
-/** The text around the first of the found words. */
+/** The text around the first of the found words. It begins and ends with whole words. */
 function excerptOf(text, terms) {
   const lower = text.toLowerCase();
   const places = terms.map((term) => lower.indexOf(term)).filter((at) => at >= 0);
-  const at = Math.max(0, Math.min(...places, lower.length) - 30);
-  return text.slice(places.length === 0 ? 0 : at).slice(0, 110);
+  const at = places.length === 0 ? 0 : Math.max(0, Math.min(...places) - 30);
+  const whole = (at === 0 ? text : text.slice(text.indexOf(" ", at))).trim();
+  return whole.length <= EXCERPT_MAX
+    ? whole
+    : whole.slice(0, EXCERPT_MAX + 1).replace(/\s+\S*$/u, "");
 }

@@ -79,9 +79,9 @@ function isHeading(token: { readonly type: string }): token is Tokens.Heading {
   return token.type === "heading";
 }
 
-/** Markdown without fences, and without the marks of links, code, emphasis and tables. */
+/** Markdown without fences, rules of tables, and the marks of links, code, emphasis and tables. */
 function plainText(markdown: string): string {
-  return markdown.replaceAll(/^\s*(?:```|~~~).*$/gm, "")
+  return markdown.replaceAll(/^\s*(?:```|~~~).*$/gm, "").replaceAll(/^[\s:|-]*---[\s:|-]*$/gm, "")
     .replaceAll(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll(/<[^>]*>/g, " ")
-    .replaceAll(/[`*|]|^[#>-]+/gm, "").replaceAll(/\s+/g, " ").trim();
+    .replaceAll(/[`*]|(?<!\\)\||\\(?=\|)|^[#>-]+/gm, "").replaceAll(/\s+/g, " ").trim();
 }

@@ -91,6 +91,16 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   "hang": "troubleshooting.html#a-build-hangs",
   "it hangs": "troubleshooting.html#a-build-hangs",
   "stuck": "troubleshooting.html#a-build-hangs",
+  "add a machine": "clients.html",
+};
+
+/** The same of words whose first hit led away. */
+const FIRST_ANSWERS: Readonly<Record<string, string>> = {
+  "50 GB": "eviction.html",
+  "size": "eviction.html",
+  "dashboard": "observability.html#prometheus-and-grafana",
+  "raspberry pi": "installation.html#raspberry-pi",
+  "add a machine": "clients.html",
 };
 
 const HITS_AT_A_GLANCE = 4;
@@ -104,6 +114,35 @@ Deno.test("docs site: the search leads from what people type to the page that an
   for (const [question, answer] of Object.entries(QUESTIONS)) {
     const found = find(question).slice(0, HITS_AT_A_GLANCE).map(({ url }) => url);
     assert.ok(found.some((url) => url.startsWith(answer)), `${question}: ${found.join(", ")}`);
+  }
+});
+
+Deno.test("docs site: a search by a common word has its answer first, and no other cache's", () => {
+  const find = searchOf(ownSite());
+  for (const [question, answer] of Object.entries(FIRST_ANSWERS)) {
+    assert.ok(find(question)[0]?.url.startsWith(answer), question);
+  }
+  for (const question of ["50 GB", "size"]) {
+    const found = find(question).slice(0, HITS_AT_A_GLANCE).map(({ url }) => url);
+    assert.ok(!found.some((url) => url.startsWith("copying-caches")), found.join(", "));
+  }
+});
+
+Deno.test("docs site: an excerpt has whole words, and no rule of a table", () => {
+  const site = ownSite();
+  const texts = [...pageOf(site, "sections.js").matchAll(/"text":"((?:[^"\\]|\\.)*)"/g)]
+    .map(([, text]) => ` ${JSON.parse(`"${text}"`)} `.replaceAll(/\s+/g, " "));
+  // A section may have no text.
+  texts.push("  ");
+  const find = searchOf(site);
+  for (const question of [...Object.keys(QUESTIONS), ...Object.keys(FIRST_ANSWERS), "lock"]) {
+    for (const { excerpt } of find(question)) {
+      assert.ok(
+        texts.some((text) => text.includes(` ${excerpt.replaceAll(/\s+/g, " ")} `)),
+        excerpt,
+      );
+      assert.doesNotMatch(excerpt, /--- ---/);
+    }
   }
 });
 
