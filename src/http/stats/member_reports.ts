@@ -2,12 +2,20 @@ import { messageOf } from "../../base/failure.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { MemberBoard, MemberReport } from "../../metadata/member_board.ts";
 import { BEAT_EVERY_MS } from "../../space/recover.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { formatStatus, type MemberStatus, parseStatus } from "./member_status.ts";
 import type { MemberStats } from "./stats.ts";
 
 /** A member that has missed three reports is gone. */
 const GONE_AFTER_MS = 3 * BEAT_EVERY_MS;
+
+/** A failed report is written again so soon: a short outage must not cost one its place. */
+const AGAIN_AFTER_MS = 1_000;
+
+/** An exchange takes milliseconds. One that took longer waited for a database that hung. */
+const HUNG_MS = 2_000;
 
 export interface MemberReportsDeps {
   readonly board: MemberBoard;
@@ -32,6 +40,7 @@ export class MemberReports implements AsyncDisposable {
   /** The members that were gone before it did. */
   #goneBefore: ReadonlySet<MemberId> = new Set();
   #running: Promise<void> | undefined;
+  #again: Timer | undefined;
   #isOver = false;
 
   constructor(deps: MemberReportsDeps) {
@@ -41,6 +50,7 @@ export class MemberReports implements AsyncDisposable {
   /** Writes this member's report, and reads all. One at a time; it logs failures. */
   exchange(): Promise<void> {
     if (this.#isOver) return Promise.resolve();
+    this.#again?.cancel();
     this.#running ??= this.#exchange().finally(() => this.#running = undefined);
     return this.#running;
   }
@@ -78,6 +88,7 @@ export class MemberReports implements AsyncDisposable {
   /** Withdraws the report: this member ends as planned. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
+    this.#again?.cancel();
     await this.#running;
     if (this.#known.length === 0) return;
     await this.#deps.board.withdraw(this.#deps.self).catch((error) => this.#failed(error));
@@ -85,18 +96,32 @@ export class MemberReports implements AsyncDisposable {
 
   async #exchange(): Promise<void> {
     const { board, self, status, nowMs } = this.#deps;
+    const beganAtMs = nowMs();
     try {
-      this.#known = await board.report(self, formatStatus(await status()));
+      const known = await board.report(self, formatStatus(await status()));
+      const atMs = nowMs();
+      const isLate = this.#knownAtMs > 0 && atMs - this.#knownAtMs > 2 * BEAT_EVERY_MS;
+      if (isLate || atMs - beganAtMs > HUNG_MS) this.#wasAway();
+      this.#known = known;
       this.#statuses = undefined;
-      this.#knownAtMs = nowMs();
-      this.#answersSinceMs ??= this.#knownAtMs;
+      this.#knownAtMs = atMs;
+      this.#answersSinceMs ??= atMs;
       await this.#succeed();
     } catch (error) {
-      const gone = this.#listed().filter(({ state }) => state === "gone" || state === "left");
-      this.#goneBefore = new Set(gone.map(({ id }) => id));
-      this.#answersSinceMs = undefined;
+      this.#wasAway();
+      if (!this.#isOver) {
+        this.#again = clock.after(AGAIN_AFTER_MS, () => void this.exchange(), false);
+      }
       this.#failed(error);
     }
+  }
+
+  /** The database did not answer, or this member did not run. Those who were gone still are. */
+  #wasAway(): void {
+    if (this.#answersSinceMs === undefined) return;
+    const gone = this.#listed().filter(({ state }) => state === "gone" || state === "left");
+    this.#goneBefore = new Set(gone.map(({ id }) => id));
+    this.#answersSinceMs = undefined;
   }
 
   /** Withdraws the reports of those whose place this member has taken, for when it has left. */

@@ -208,11 +208,12 @@ function problemFault(problem: Problem, atMs: number): FaultStats {
 }
 
 /** A member that was killed, or cut off from the database. */
-function memberFault({ id, host, reported_at }: MemberStats, atMs: number): FaultStats {
+function memberFault({ id, host, url, reported_at }: MemberStats, atMs: number): FaultStats {
+  const place = url === null ? "" : ` at ${url}`;
   const silence = formatSpan((atMs - Date.parse(reported_at)) / 1_000);
   return {
     level: "warn",
-    text: `Member ${host || id} is gone: no report for ${silence}`,
+    text: `Member ${host || id}${place} is gone: no report for ${silence}`,
     hint: "look at its machine and its log, and start it again; one that is stopped by SIGTERM " +
       "takes its leave",
   };
