@@ -126,7 +126,7 @@ export function buildApp(given: AppParts): App {
   const disk = { freeBytes: undefined as number | undefined };
   let ready = true;
   const { inFlight } = cache;
-  const transfers = { inFlight, downloads, reads, uploads: uploads.inFlight };
+  const transfers = { inFlight, downloads, waits, reads, uploads: uploads.inFlight };
   const shown = {
     upstreams: cache,
     transfers,

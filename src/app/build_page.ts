@@ -29,6 +29,7 @@ import type { PinReads } from "../pins/pin_reads.ts";
 import type { LastAnswers } from "../upstream/last_answers.ts";
 import type { NarRates } from "../upstream/nar_rates.ts";
 import { MEMBER_STATES } from "../telemetry/instruments/operation_labels.ts";
+import type { AskedUpstreams } from "../upstream/asked_upstreams.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
 
@@ -43,7 +44,9 @@ export interface PageSubjects {
     /** Downloads and pass-throughs. */
     readonly inFlight: InFlight;
     readonly uploads: InFlight;
-    readonly downloads: Pick<Downloads, "backlog">;
+    readonly downloads: Pick<Downloads, "backlog" | "progressOf">;
+    /** Whom the downloads come from. */
+    readonly waits: Pick<AskedUpstreams, "now">;
     readonly reads: Pick<ActiveReads, "sendCount" | "sends">;
   };
   readonly storage: {
@@ -84,7 +87,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { upstreams, history, pulls, isDraining, paths: { names: known, kept, negative, record } } =
     subjects;
   const { space: { budget }, disk, pins: pinReads, recompressedBytes } = subjects.storage;
-  const { inFlight, uploads, downloads, reads } = subjects.transfers;
+  const { inFlight, uploads, downloads, waits, reads } = subjects.transfers;
   const pins = new PinWatch({ metadata, nowMs, log, closures: pinReads });
   const publicKey = secretKey?.publicKey.text;
   const shared = {
@@ -121,6 +124,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     keys: [...trustedKeys, ...parts.writes.uploads.keys],
     negative,
     record,
+    ...{ downloads, waits },
     log,
     hasLimit: () => budget.limitBytes < Infinity,
   });

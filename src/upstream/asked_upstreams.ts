@@ -76,6 +76,12 @@ export class AskedUpstreams {
     return waits;
   }
 
+  /** The upstreams that are asked for `name` now, or send it. */
+  now(name: string): readonly string[] {
+    const running = this.#running.get(stemOf(name)) ?? [];
+    return [...new Set(running.map(({ upstream }) => upstream))];
+  }
+
   #end(key: string, asked: Asked): void {
     const running = this.#running.get(key) ?? [];
     const others = running.filter((one) => one !== asked);

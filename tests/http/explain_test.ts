@@ -6,7 +6,7 @@ import type { NarName } from "../../src/nix/nar_name.ts";
 import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { status } from "../support/faults.ts";
+import { Gate, status } from "../support/faults.ts";
 import { MemoryNarStore } from "../support/memory_nar_store.ts";
 import { rewritten } from "../support/narinfo_faults.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -251,6 +251,32 @@ Deno.test("explain: absences, untrusted answers and lost files have their own wo
     untrusted.reasons.join(" "),
     /had it at [^,]+ UTC, but no trusted key signs it: set --cache-upstream-public-key\./,
   );
+});
+
+Deno.test("explain: a download that runs is told with its sender, its bytes, and that requests join it", async () => {
+  const big = makeStoreObject({ name: "big-1.0", size: 600_000 });
+  await using upstream = await fakeUpstream({ objects: [big], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const path = await cache.narPath(big.storePathHash);
+  const gate = new Gate();
+  upstream.breakNar(gate.fault);
+  gate.release(200_000);
+  const pulled = cache.get(path);
+  await eventually("a part of it is here", async () => {
+    return ((await explain(cache, big.storePathHash)).nar?.download?.received_bytes ?? 0) > 0;
+  });
+
+  const { verdict, nar, reasons } = await explain(cache, big.storePathHash);
+  assert.deepEqual([verdict, nar?.download?.from], ["downloading", [upstream.url]]);
+  const text = reasons.join(" ");
+  assert.match(text, /downloads its NAR file now\. The next request for the NAR joins/);
+  assert.match(text, /KiB of 58\d\.\d KiB are here, from http/);
+  assert.doesNotMatch(text, /is a miss|came at/);
+  assert.match(await searched(cache, big.storePathHash), /^ downloading big-1\.0/);
+  gate.open();
+  await (await pulled).bytes();
+  await cache.downloadsOver();
+  assert.equal((await explain(cache, big.storePathHash)).verdict, "hit");
 });
 
 Deno.test("explain: a NAR that no upstream sent has their statuses and the time", async () => {

@@ -124,6 +124,12 @@ export class Downloads implements InFlight {
     return backlog;
   }
 
+  /** The progress of the download of a file; `undefined` where none is in flight. */
+  progressOf(narName: NarName): TransferProgress | undefined {
+    const download = this.#inFlight.get(narName);
+    return download && progressOf(download);
+  }
+
   /** The progress of at most `countMax` downloads, the oldest first. */
   progress(countMax: number): readonly TransferProgress[] {
     const shown: TransferProgress[] = [];

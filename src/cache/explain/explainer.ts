@@ -5,10 +5,13 @@ import { fingerprintOf } from "../../nix/fingerprint.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import type { PublicKey } from "../../nix/signature.ts";
+import type { NarName } from "../../nix/nar_name.ts";
 import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { AskedUpstreams } from "../../upstream/asked_upstreams.ts";
+import type { Downloads } from "../download/downloads.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
 import type { PathRecord, RecordedNar, RecordedPace, UpstreamAnswer } from "../nar/path_record.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
@@ -42,6 +45,8 @@ export interface ExplainerDeps {
   readonly kept: Pick<KeptNars, "canOpen">;
   readonly negative: Pick<NegativeCache, "has">;
   readonly record: Pick<PathRecord, "of" | "ofNar">;
+  readonly downloads: Pick<Downloads, "progressOf">;
+  readonly waits: Pick<AskedUpstreams, "now">;
   readonly log: Pick<Logger, "debug">;
   /** Default: there is a size limit. */
   readonly hasLimit?: () => boolean;
@@ -90,10 +95,11 @@ export class Explainer {
     const narName = nar?.name ?? recorded.narName;
     const transfers = narName && record.ofNar(narName);
     const times = await metadata.pathTimes(storePathHash);
+    const download = nar === undefined || nar.kept !== undefined ? null : this.#download(nar.name);
     const facts = {
       hash: storePathHash,
       name: (row && nameInNarinfo(row.body)) ?? recorded.name ?? givenName ?? null,
-      verdict: findingOf(row, nar, negative.has(storePathHash)),
+      verdict: download === null ? findingOf(row, nar, negative.has(storePathHash)) : "downloading",
       narinfo: row === undefined ? null : {
         trusted: row.trusted,
         ...this.#signaturesIn(row.body),
@@ -109,6 +115,7 @@ export class Explainer {
         recompressed: nar.kept?.form ?? null,
         seen_at: iso(nar.seenAtMs),
         from: sendersOf(transfers?.senders, upstreams),
+        download,
         pace: transfers?.pace === undefined ? null : explainedPace(transfers.pace),
       },
       unstored: nar?.kept === undefined && transfers !== undefined ? unstored(transfers) : null,
@@ -120,6 +127,17 @@ export class Explainer {
       eviction_rank: await this.#evictionRank(storePathHash, nar),
     };
     return { ...facts, reasons: reasonsOf(facts) };
+  }
+
+  #download(narName: NarName): NonNullable<Explanation["nar"]>["download"] {
+    const progress = this.#deps.downloads.progressOf(narName);
+    return progress === undefined ? null : {
+      state: progress.state,
+      from: this.#deps.waits.now(narName),
+      received_bytes: progress.receivedBytes,
+      file_bytes: progress.fileSize ?? null,
+      bytes_per_second: progress.bytesPerSecond ?? null,
+    };
   }
 
   #signaturesIn(body: string) {

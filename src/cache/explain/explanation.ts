@@ -1,3 +1,4 @@
+import type { TransferProgress } from "../fetch/transfer_progress.ts";
 import type { SignatureCheck } from "../../nix/trusted_keys.ts";
 import type { LimitSource } from "../../space/size_limit.ts";
 
@@ -6,7 +7,7 @@ export interface Explanation {
   readonly hash: string;
   /** Name behind the hash in the store path: as stored, from an upstream, or as requested. */
   readonly name: string | null;
-  readonly verdict: "hit" | "nar_not_stored" | "absent" | "not_stored";
+  readonly verdict: "hit" | "downloading" | "nar_not_stored" | "absent" | "not_stored";
   /** Sentences for people. */
   readonly reasons: readonly string[];
   readonly narinfo: {
@@ -37,6 +38,16 @@ export interface Explanation {
     readonly seen_at: string | null;
     /** The upstreams that sent the stored file; `null` if that is unknown. */
     readonly from: readonly string[] | null;
+    /** Its download in flight, which further requests join; `null`: there is none. */
+    readonly download: {
+      readonly state: TransferProgress["state"];
+      /** The upstreams that send it, or are asked for it. */
+      readonly from: readonly string[];
+      readonly received_bytes: number;
+      /** `null` while it is unknown. The next one is `null` in the first second, too. */
+      readonly file_bytes: number | null;
+      readonly bytes_per_second: number | null;
+    } | null;
     /** How fast its last transfer of some size came, or comes; `null` if that is unknown. */
     readonly pace: {
       readonly upstream: string;

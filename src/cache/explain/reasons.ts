@@ -8,6 +8,8 @@ type ExplainedFacts = Omit<Explanation, "reasons">;
 
 const FINDINGS: Readonly<Record<ExplainedFacts["verdict"], string>> = {
   hit: "A request is a hit: the narinfo and the NAR file are stored.",
+  downloading: "The narinfo is stored, and larder downloads its NAR file now. " +
+    "The next request for the NAR joins the download.",
   nar_not_stored: "The narinfo is stored, and its NAR file is not. " +
     "So the next request for the NAR is a miss: it asks the upstreams. " +
     "The next request for the narinfo asks them too, unless one was seen with it within the hour.",
@@ -47,6 +49,7 @@ const NAMES_MAX = 4;
 export function reasonsOf(facts: ExplainedFacts): readonly string[] {
   return [
     FINDINGS[facts.verdict],
+    ...downloadReasons(facts),
     ...lostReasons(facts),
     ...unstoredReasons(facts),
     ...evictedReasons(facts),
@@ -56,6 +59,20 @@ export function reasonsOf(facts: ExplainedFacts): readonly string[] {
     ...signatureReasons(facts),
     ...evictionReasons(facts),
   ];
+}
+
+function downloadReasons({ nar }: ExplainedFacts): readonly string[] {
+  if (nar === null || nar.download === null) return [];
+  const { state, from, received_bytes, file_bytes, bytes_per_second } = nar.download;
+  const here = formatBytes(received_bytes);
+  if (state === "verifying") return [`All its ${here} are here, and larder checks them.`];
+  const senders = from.join(" or ");
+  if (state === "opening") {
+    return [senders === "" ? "No byte of it is here yet." : `larder waits for ${senders}.`];
+  }
+  const whole = file_bytes === null ? "" : ` of ${formatBytes(file_bytes)}`;
+  const rate = bytes_per_second === null ? "" : `, at ${formatBytes(bytes_per_second)}/s`;
+  return [`${here}${whole} are here${senders === "" ? "" : `, from ${senders}`}${rate}.`];
 }
 
 function lostReasons({ nar }: ExplainedFacts): readonly string[] {
@@ -137,8 +154,10 @@ function storedReasons({ nar, narinfo, used_at }: ExplainedFacts): readonly stri
 function paceReasons({ nar }: ExplainedFacts): readonly string[] {
   if (nar === null || nar.pace === null) return [];
   const { upstream, bytes_per_second, ms, is_slow, at } = nar.pace;
-  const came = `Its NAR file came at ${formatBytes(bytes_per_second)}/s from ${upstream}, ` +
-    `for ${formatMs(ms)} until ${timeOfDay(at)}.`;
+  const isComing = nar.download !== null;
+  const came =
+    `Its NAR file ${isComing ? "comes" : "came"} at ${formatBytes(bytes_per_second)}/s ` +
+    `from ${upstream}, for ${formatMs(ms)}${isComing ? " so far" : ` until ${timeOfDay(at)}`}.`;
   if (!is_slow) return [came];
   return [
     `${came} That is slow: if it lasts, and this machine's line is not to blame, name a nearer ` +
@@ -159,7 +178,7 @@ function answerReasons({ answers, verdict }: ExplainedFacts): readonly string[] 
   if (answers.length > 0) {
     return answers.map((answer) => answerIn(answer));
   }
-  return verdict === "hit" || verdict === "nar_not_stored"
+  return verdict !== "absent" && verdict !== "not_stored"
     ? ["What the upstreams said is not recorded: it was before the start of larder."]
     : ["larder has sent no upstream a request for it since its start."];
 }

@@ -40,6 +40,7 @@ export interface Found {
 
 const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, word: string]>> = {
   hit: ["good", "here"],
+  downloading: ["fair", "downloading"],
   nar_not_stored: ["fair", "narinfo only"],
   absent: ["bad", "nobody has it"],
   not_stored: ["idle", "not here"],
