@@ -168,8 +168,11 @@ export function buildApp(given: AppParts): App {
     pubkeyRoute(identity.secretKey?.publicKey.text),
     HEALTHZ_ROUTE,
     readyzRoute(() => ready),
-    narinfoRoute({ narinfos, metrics, ...remover.narinfos }),
-    narRoute({ nars, members, names, metrics, handOver: stores.handOver, ...remover.nars }),
+    narinfoRoute({ narinfos, metrics, record: paths, ...remover.narinfos }),
+    narRoute({
+      ...{ nars, members, names, metrics, record: paths },
+      ...{ handOver: stores.handOver, ...remover.nars },
+    }),
     pinRoute(pins, names),
     ...operatingRoutes(pins, space),
     pinsRoute(pinReads),

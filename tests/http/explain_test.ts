@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Explanation } from "../../src/cache/explain/explanation.ts";
+import { PathRecord } from "../../src/cache/nar/path_record.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
@@ -277,6 +278,41 @@ Deno.test("explain: a download that runs is told with its sender, its bytes, and
   await (await pulled).bytes();
   await cache.downloadsOver();
   assert.equal((await explain(cache, big.storePathHash)).verdict, "hit");
+});
+
+Deno.test("explain: a use by larder's own commands is no client's, before and after a client's", async () => {
+  await using upstream = await fakeUpstream({ objects: [other], stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  const use = async (headers: Readonly<Record<string, string>>) => {
+    const path = await cache.narPath(other.storePathHash, headers);
+    await (await cache.get(path, headers)).bytes();
+    await cache.downloadsOver();
+    return await explain(cache, other.storePathHash);
+  };
+  const ofCommand =
+    /A command such as larder warm asked for it last at .* UTC, and no client since\./;
+
+  const warmed = await use({ "x-larder-command": "1" });
+  assert.equal(warmed.used_by, "command");
+  assert.match(warmed.reasons.join(" "), ofCommand);
+  assert.doesNotMatch(warmed.reasons.join(" "), /A client used/);
+  await use({});
+  await eventually("the use of the client is written", async () => {
+    const { used_by, reasons } = await explain(cache, other.storePath);
+    return used_by === "client" && /A client used it last at/.test(reasons.join(" "));
+  });
+  assert.match((await use({ "x-larder-command": "1" })).reasons.join(" "), ofCommand);
+});
+
+Deno.test("explain: who used a path before the start of larder is unknown", () => {
+  let nowMs = 1_000;
+  const record = new PathRecord(() => nowMs);
+  assert.equal(record.userAt(999, [leaf.storePathHash]), undefined);
+  assert.equal(record.userAt(1_000, [leaf.storePathHash]), "client");
+  nowMs = 2_000;
+  record.usedByCommand(leaf.storePathHash);
+  assert.equal(record.userAt(2_000, [leaf.storePathHash]), "command");
+  assert.equal(record.userAt(2_001, [leaf.storePathHash]), "client");
 });
 
 Deno.test("explain: a NAR that no upstream sent has their statuses and the time", async () => {

@@ -44,7 +44,7 @@ export interface ExplainerDeps {
   readonly keys: readonly PublicKey[];
   readonly kept: Pick<KeptNars, "canOpen">;
   readonly negative: Pick<NegativeCache, "has">;
-  readonly record: Pick<PathRecord, "of" | "ofNar">;
+  readonly record: Pick<PathRecord, "of" | "ofNar" | "userAt">;
   readonly downloads: Pick<Downloads, "progressOf">;
   readonly waits: Pick<AskedUpstreams, "now">;
   readonly log: Pick<Logger, "debug">;
@@ -121,6 +121,9 @@ export class Explainer {
       unstored: nar?.kept === undefined && transfers !== undefined ? unstored(transfers) : null,
       answers: recorded.answers.map(explainedAnswer),
       used_at: iso(times.usedAtMs),
+      used_by: times.usedAtMs === undefined
+        ? null
+        : record.userAt(times.usedAtMs, [storePathHash, ...narName ? [narName] : []]) ?? null,
       evicted_at: iso(times.evictedAtMs),
       ...await this.#pinsReaching(storePathHash, signal),
       has_limit: this.#deps.hasLimit?.() ?? true,

@@ -62,8 +62,10 @@ export interface Explanation {
   readonly unstored: ExplainedUnstored | null;
   /** The last answer of each upstream since the start of larder. */
   readonly answers: readonly ExplainedAnswer[];
-  /** Time of a client's last use; some seconds late. */
+  /** Time of the last use; some seconds late. */
   readonly used_at: string | null;
+  /** Who that was: a client, or a command such as `larder warm`; `null` if that is unknown. */
+  readonly used_by: "client" | "command" | null;
   /** Time of the eviction, if it is among the newest 10,000. */
   readonly evicted_at: string | null;
   /** The pinned roots that reach it, at most 100; `null` if that is unknown. */

@@ -133,7 +133,7 @@ function evictedReasons({ evicted_at, verdict, unstored }: ExplainedFacts): read
   return [`larder evicted it at ${timeOfDay(evicted_at)}${since}.`];
 }
 
-function storedReasons({ nar, narinfo, used_at }: ExplainedFacts): readonly string[] {
+function storedReasons({ nar, narinfo, used_at, used_by }: ExplainedFacts): readonly string[] {
   if (nar === null || !nar.is_stored) return [];
   const upstreams = narinfo?.upstreams ?? [];
   const stored = nar.stored_at === null
@@ -147,7 +147,11 @@ function storedReasons({ nar, narinfo, used_at }: ExplainedFacts): readonly stri
     }`;
   const used = used_at === null
     ? "No client has used it."
-    : `A client used it last at ${timeOfDay(used_at)}.`;
+    : used_by === "command"
+    ? `A command such as larder warm asked for it last at ${timeOfDay(used_at)}, ` +
+      "and no client since."
+    : `A client${used_by === null ? ", or a command such as larder warm," : ""} used it last at ` +
+      `${timeOfDay(used_at)}.`;
   return [stored, used];
 }
 

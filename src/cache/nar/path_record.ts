@@ -2,13 +2,16 @@ import type { NotKeptBy } from "./publish_nar.ts";
 import { lruOf } from "../../base/lru.ts";
 import { ownText } from "../../base/own_text.ts";
 import type { NamedPath } from "../../metadata/name_finder.ts";
-import type { NarName } from "../../nix/nar_name.ts";
+import { type NarName, stemOf } from "../../nix/nar_name.ts";
 import type { LimitSource } from "../../space/size_limit.ts";
 import type { RivalWait } from "../../upstream/usual_time.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 
 /** Some 800 bytes each, with the record of its NAR file. */
 const PATHS_MAX = 5_000;
+
+/** Some 150 bytes each; a path has two, of its narinfo and of its NAR file. */
+const COMMAND_USES_MAX = 20_000;
 
 /** An upstream's answer about a store path, or about its NAR file. */
 export interface UpstreamAnswer {
@@ -82,9 +85,32 @@ export class PathRecord {
   readonly #nowMs: () => number;
   readonly #paths = lruOf<StorePathHash, RecordedPath>({ countMax: PATHS_MAX });
   readonly #nars = lruOf<NarName, RecordedNar>({ countMax: PATHS_MAX });
+  /** By the hash of a path, or the stem of a file's name. */
+  readonly #commandUses = lruOf<string, number>({ countMax: COMMAND_USES_MAX });
+  readonly #sinceMs: number;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
+    this.#sinceMs = nowMs();
+  }
+
+  /** A command of larder got a narinfo, by its hash, or a NAR file. Call it behind the touch. */
+  usedByCommand(name: StorePathHash | NarName): void {
+    this.#commandUses.set(ownText(stemOf(name)), this.#nowMs());
+  }
+
+  /**
+   * Whose the last use of a path was, at that time: a client's, or that of larder's own commands.
+   * `undefined`: unknown, since it was before the start of larder, or too many commands used others.
+   */
+  userAt(
+    usedAtMs: number,
+    names: readonly (StorePathHash | NarName)[],
+  ): "client" | "command" | undefined {
+    const uses = names.map((name) => this.#commandUses.get(stemOf(name)) ?? -Infinity);
+    if (Math.max(...uses) >= usedAtMs) return "command";
+    const isFull = this.#commandUses.size >= COMMAND_USES_MAX;
+    return isFull || usedAtMs < this.#sinceMs ? undefined : "client";
   }
 
   /** `name`: the path's, in an answer that has it. */

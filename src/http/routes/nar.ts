@@ -1,5 +1,6 @@
 import type { Facts } from "../../base/failure.ts";
 import type { NarAnswer, NarFacts } from "../../cache/nar/nar_answer.ts";
+import type { PathRecord } from "../../cache/nar/path_record.ts";
 import type { MemberNarServer } from "../../cache/serve_member.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
@@ -30,6 +31,8 @@ export interface NarRouteDeps {
   /** Names of store paths, for the log. */
   readonly names: Pick<StorePathNames, "of">;
   readonly metrics: Metrics;
+  /** Tells the uses of larder's own commands from those of clients. */
+  readonly record: Pick<PathRecord, "usedByCommand">;
   /** Handover to another server that sends stored files itself. */
   readonly handOver?: HandOver | undefined;
   /** Undefined unless clients may remove files. */
@@ -40,7 +43,7 @@ const PREFIX = "/nar/";
 
 /** A NAR file, or a range of it. */
 export function narRoute(deps: NarRouteDeps): Route {
-  const { nars, members, names, metrics, handOver, remove } = deps;
+  const { nars, members, names, metrics, record, handOver, remove } = deps;
   const requests = requestSeries(metrics, "nar");
   const served = metrics.series("nar_served_total", {});
   const bytes = servedBytes(metrics, "nar");
@@ -94,6 +97,7 @@ export function narRoute(deps: NarRouteDeps): Route {
         if (answer === undefined) return absent(origin, head);
         const plan = planNar(request, answer);
         const result = countedAs(answer, request);
+        if (result === "command") record.usedByCommand(name);
         if (plan.kind === "answered") {
           await answer[Symbol.asyncDispose]();
           return countedAnswer(plan.answer, result, name);

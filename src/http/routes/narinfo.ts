@@ -1,3 +1,4 @@
+import type { PathRecord } from "../../cache/nar/path_record.ts";
 import type { NarinfoAnswer, NarinfoServer } from "../../cache/narinfo/serve_narinfo.ts";
 import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
@@ -9,12 +10,14 @@ import type { Route } from "./router.ts";
 export interface NarinfoRouteDeps {
   readonly narinfos: Pick<NarinfoServer, "serve">;
   readonly metrics: Metrics;
+  /** Tells the uses of larder's own commands from those of clients. */
+  readonly record: Pick<PathRecord, "usedByCommand">;
   /** Undefined unless clients may remove narinfos. */
   readonly remove?: (storePathHash: StorePathHash) => Promise<boolean>;
 }
 
 /** A narinfo; 404 if larder cannot serve it, or the name is no store path hash. */
-export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): Route {
+export function narinfoRoute({ narinfos, metrics, record, remove }: NarinfoRouteDeps): Route {
   const requests = requestSeries(metrics, "narinfo");
   const served = metrics.series("narinfo_served_total", {});
   const bytes = servedBytes(metrics, "narinfo");
@@ -40,6 +43,7 @@ export function narinfoRoute({ narinfos, metrics, remove }: NarinfoRouteDeps): R
         const isNegative = narinfo === undefined && cacheResult === "HIT" && counted !== "command";
         requests[isNegative ? "negative" : counted].count();
         if (narinfo === undefined) return statusAnswer(404, head, headers);
+        if (counted === "command") record.usedByCommand(text);
         if (!head) {
           served.count();
           // Narinfos are ASCII: as many bytes as characters.
