@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { rawRequest } from "../support/raw_http.ts";
+import { GatedNar } from "../support/gated_nar.ts";
+import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache, type TestLogLine } from "../support/test_cache.ts";
 
@@ -99,6 +100,24 @@ Deno.test("access log: a hit has one line when it was sent; 304 and 416 send non
     ["request", "GET", 304, 0],
     ["request", "GET", 416, "Range Not Satisfiable\n".length],
   ]);
+});
+
+Deno.test("access log: a NAR that is cut as larder stops does not blame its client", async () => {
+  await using scene = await GatedNar.open(object);
+  const { gate, cache, server, path } = scene;
+  gate.release(100_000);
+  await using connection = await RawConnection.open(server.port);
+  await connection.send(requestText("GET", path));
+  assert.equal((await connection.answer()).status, 200);
+  await server.server[Symbol.asyncDispose]();
+  const cut = () => accessLines(cache).find(({ route }) => route === "/nar/{name}");
+  await eventually("larder has cut it", () => cut() !== undefined);
+  assert.equal(cut()?.["outcome"], "stopped");
+  const labels = 'method="GET",route="/nar/{name}",status="200",outcome="aborted"';
+  const metrics = await (await cache.get("/metrics")).text();
+  assert.ok(metrics.includes(`http_server_requests_total{${labels}} 1\n`), "few labels");
+  gate.open();
+  await cache.downloadsOver();
 });
 
 Deno.test("access log: a client without a readable request has a line too", async () => {

@@ -97,6 +97,9 @@ Deno.test("slow: a client that takes nothing more is closed, and its file with i
   await connection.send(requestText("GET", path));
   await eventually("it is closed", () => closedReasons(cache).length > 0);
   assert.deepEqual(closedReasons(cache), ["stalled client"]);
+  const told = () => cache.log.find(({ x_cache, outcome }) => x_cache === "HIT" && outcome);
+  await eventually("its line is written", () => told() !== undefined);
+  assert.equal(told()?.["outcome"], "closed", "the client did not leave");
   const { reader } = await connection.answer();
   await reader.read();
   assert.ok(!reader.isComplete, "it sees that it has not all");

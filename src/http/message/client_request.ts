@@ -35,8 +35,14 @@ export interface ClientRequest {
   readonly hungUp?: AbortSignal;
 }
 
-/** The end of an answer: sent whole, aborted by the client, or broken on our side. */
-export type DeliveryEnd = "sent" | "left" | "broken";
+/**
+ * The end of an answer. Sent whole; cut short, as the client left, larder stopped, or larder closed
+ * the connection to a client that took nothing; or broken, as the body is bad.
+ */
+export type DeliveryEnd = "sent" | CutShort | "broken";
+
+/** Who cut an answer short: the client, larder as it stopped, or larder for its own bounds. */
+export type CutShort = "left" | "stopped" | "closed";
 
 /** The delivery of an answer, for metrics and logs. */
 export interface Delivery {

@@ -16,11 +16,17 @@ import { notePulled } from "./pull_notes.ts";
 import type { Route } from "../routes/router.ts";
 import { endServerSpan, type Scheme } from "./server_span.ts";
 
+/** The outcomes that are counted: few. */
 const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
   sent: "complete",
   left: "aborted",
+  stopped: "aborted",
+  closed: "aborted",
   broken: "broken",
 };
+
+/** The log tells apart what larder itself cut short. */
+const LOGGED_OUTCOMES = { ...OUTCOMES, stopped: "stopped", closed: "closed" } as const;
 
 const NOTHING_MORE: Facts = {};
 
@@ -82,12 +88,10 @@ export class RequestObserver {
   answered(answered: Answered, delivery?: Delivery): void {
     // A text leaves in one write; the server never learns whether it arrived.
     if (delivery === undefined || !(answered.answer instanceof StreamAnswer)) {
-      return this.#finish(answered, "complete");
+      return this.#finish(answered, "sent");
     }
     const answeredAtMs = answered.pull && clock.nowMs();
-    delivery.ended.then((ended) =>
-      this.#finish(answered, OUTCOMES[ended], delivery.sentBytes, answeredAtMs)
-    );
+    delivery.ended.then((ended) => this.#finish(answered, ended, delivery.sentBytes, answeredAtMs));
   }
 
   /** Counts and logs a request that the server refused. */
@@ -112,11 +116,12 @@ export class RequestObserver {
   /** Counts and logs an ended answer. Without `sentBytes`, the announced bytes count. */
   #finish(
     answered: Answered,
-    outcome: Outcome,
+    ended: DeliveryEnd,
     sentBytes?: number,
     answeredAtMs?: number,
   ): void {
     const { answer, span, pull } = answered;
+    const outcome = OUTCOMES[ended];
     if (answer instanceof StreamAnswer) {
       answer.served?.add(sentBytes ?? announcedBytes(answer));
       answer.release?.(outcome === "complete");
@@ -131,9 +136,9 @@ export class RequestObserver {
         this.#deps.pulls?.narinfoHit(pull, narName, body.length, answered.startedAtMs, endedAtMs);
       } else this.#notePulled(answered, pull, { endedAtMs, answeredAtMs, sentBytes });
     }
-    if (span === undefined) return this.#log(answered, outcome, sentBytes);
+    if (span === undefined) return this.#log(answered, ended, sentBytes);
     const bytes = sentBytes ?? announcedBytes(answer);
-    this.#log(answered, outcome, bytes);
+    this.#log(answered, ended, bytes);
     endServerSpan(span, answered, { outcome, bytes, scheme: this.#deps.scheme });
   }
 
@@ -163,7 +168,7 @@ export class RequestObserver {
   }
 
   /** Logs the request, maybe a moment later: its route may look something up first. */
-  #log(answered: Answered, outcome: Outcome, sentBytes: number | undefined): void {
+  #log(answered: Answered, ended: DeliveryEnd, sentBytes: number | undefined): void {
     const { request, requestId, route, caller, answer, startedAtMs, span } = answered;
     const { log } = this.#deps;
     const { method } = request;
@@ -179,7 +184,7 @@ export class RequestObserver {
       // Computed here, as few log levels need it.
       bytes: sentBytes ?? announcedBytes(answer),
       durationMs: clock.nowMs() - startedAtMs,
-      outcome,
+      outcome: LOGGED_OUTCOMES[ended],
       cacheResult: answer.headers.get("x-cache"),
       client: request.peer,
       token: caller?.name,

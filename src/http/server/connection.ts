@@ -1,5 +1,5 @@
 import type { Answer } from "../message/answer.ts";
-import type { ClientRequest, Delivery } from "../message/client_request.ts";
+import type { ClientRequest, CutShort, Delivery } from "../message/client_request.ts";
 import { peerAddress } from "../message/peer.ts";
 import { Activity, type Ticks } from "./activity.ts";
 import type { BodyReader } from "./body_reader.ts";
@@ -95,14 +95,14 @@ export class Connection {
     }
   }
 
-  /** Ends the connection at once, even in the middle of a body. */
-  close(): void {
+  /** Ends the connection at once, even in the middle of a body. Default: the client has left. */
+  close(why: CutShort = "left"): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#socket.close();
     this.#answerWriter.close();
     this.#reader?.cancel();
-    this.#request?.end("left");
+    this.#request?.end(why);
   }
 
   /** Refuses an incomplete request: answers with a status, and ends the connection. */

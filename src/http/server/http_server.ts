@@ -170,14 +170,14 @@ export class HttpServer {
   /** Finishes running requests; resolves when all connections are closed. */
   async shutdown(): Promise<void> {
     this.#stage = "stopping";
-    for (const connection of incomplete(this.#open.keys())) connection.close();
+    for (const connection of incomplete(this.#open.keys())) connection.close("stopped");
     await this.#allClosed();
   }
 
   /** Closes every connection. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stage = "stopping";
-    for (const connection of this.#open.keys()) connection.close();
+    for (const connection of this.#open.keys()) connection.close("stopped");
     await this.#allClosed();
   }
 
@@ -239,7 +239,7 @@ export class HttpServer {
   #end(connection: Connection, reason: string): void {
     this.#closed.count(reason, "warn");
     this.#forget(connection);
-    connection.close();
+    connection.close("closed");
   }
 
   /** Bounds the memory of all answers that stalled clients keep. */
@@ -266,7 +266,7 @@ export class HttpServer {
       if (ticks * this.#sweepEveryMs <= limitMs) continue;
       if (!isExpectedEnd(phase, connection)) this.#closed.count(OVERDUE_REASON[phase]);
       if (READING_PHASES.has(phase)) connection.refuse(408, OVERDUE_REASON[phase]);
-      else connection.close();
+      else connection.close("closed");
     }
     this.#boundMemory();
     this.#raiseLimit();

@@ -100,13 +100,13 @@ export class ReceivedRequest implements ClientRequest, Delivery {
 
   get signal(): AbortSignal {
     this.#abort ??= new AbortController();
-    if (this.#end === "left") this.#abort.abort();
+    if (this.#isCutShort) this.#abort.abort();
     return this.#abort.signal;
   }
 
   get hungUp(): AbortSignal {
     this.#hangUp ??= new AbortController();
-    if (this.#end === "left" || this.#hasEndedSide) this.#hangUp.abort();
+    if (this.#isCutShort || this.#hasEndedSide) this.#hangUp.abort();
     return this.#hangUp.signal;
   }
 
@@ -130,11 +130,15 @@ export class ReceivedRequest implements ClientRequest, Delivery {
     this.#hangUp?.abort();
   }
 
+  get #isCutShort(): boolean {
+    return this.#end !== undefined && this.#end !== "sent" && this.#end !== "broken";
+  }
+
   /** Ends the delivery. Only the first call counts. */
   end(how: DeliveryEnd): void {
     if (this.#end !== undefined) return;
     this.#end = how;
-    if (how === "left") {
+    if (this.#isCutShort) {
       this.#abort?.abort();
       this.#hangUp?.abort();
     }

@@ -4,8 +4,8 @@ export const METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OTHER"] as cons
 export type Method = typeof METHODS[number];
 
 /**
- * The end of an answer: written in full, aborted by the client, or broken by larder because the
- * body is bad.
+ * The end of an answer: written in full, aborted because the client left or larder ended the
+ * connection, or broken by larder because the body is bad.
  */
 export const OUTCOMES = ["complete", "aborted", "broken"] as const;
 

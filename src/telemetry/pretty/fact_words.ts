@@ -30,6 +30,8 @@ const FIRST: Readonly<Record<string, (fact: Fact) => string>> = {
 };
 const OUTCOMES: Readonly<Record<string, string>> = {
   aborted: "the client left",
+  stopped: "larder stopped",
+  closed: "larder closed the connection",
   broken: "the transfer broke",
 };
 const LAST: Readonly<Record<string, (fact: Fact) => string>> = {

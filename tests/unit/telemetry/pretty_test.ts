@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createLogger, type Logger } from "../../../src/telemetry/logger.ts";
+import { factWords } from "../../../src/telemetry/pretty/fact_words.ts";
 import { prettyLine } from "../../../src/telemetry/pretty/pretty_line.ts";
 
 /** The lines that a person sees, outside a terminal. */
@@ -124,4 +125,11 @@ Deno.test("pretty log: a narrow terminal gets no wide columns, and foreign lines
   const shown = format(JSON.stringify({ level: "warn", ts, msg: "token is short", token: "ci" }));
   const visible = shown.replaceAll("\x1b", "^");
   assert.match(visible, /^\^\[2m03:04:05\^\[0m \^\[33mWARN \^\[0m .*token=ci\n$/);
+});
+
+Deno.test("pretty log: it says who has cut an answer short", () => {
+  const wordsOf = (outcome: string) => factWords("request", { outcome }, "info").words;
+  assert.equal(wordsOf("aborted"), "the client left");
+  assert.equal(wordsOf("stopped"), "larder stopped");
+  assert.equal(wordsOf("closed"), "larder closed the connection");
 });
