@@ -4,6 +4,8 @@ import { generateSecretKey } from "../../src/nix/signature.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { clock, playRuntime } from "../../src/runtime/current.ts";
 import { MemoryFiles } from "./memory_files.ts";
+import { StubEncoder } from "../support/stub_encoder.ts";
+import { decodersAtOnce } from "./played_decoders.ts";
 import { PlayedLocks } from "./played_locks.ts";
 import { PlayedNetwork } from "./played_net.ts";
 import { SeededDice } from "./seeded_dice.ts";
@@ -29,6 +31,8 @@ export interface WorldOptions {
   readonly limitBytes: number;
   readonly diskBytes: number;
   readonly prefetches: boolean;
+  /** Its members keep NAR files in zstd. */
+  readonly recompresses: boolean;
   /** An operator removes entries, runs gc, and restarts larder with another limit. */
   readonly operates: boolean;
   /** All clients want the same path at the same moments. Default: each as it likes. */
@@ -91,6 +95,7 @@ export async function runWorld(options: WorldOptions): Promise<WorldResult> {
   const played = new VirtualClock();
   const dice = new SeededDice(options.seed);
   const files = new MemoryFiles({ capacityBytes: options.diskBytes });
+  using _decoders = await decodersAtOnce();
   using _runtime = playRuntime({
     clock: played,
     dice: new SeededDice(options.seed ^ 0x5bd1),
@@ -127,6 +132,7 @@ class World {
   readonly #members = new Map<string, WorldMember>();
   readonly #clients: readonly WorldClient[];
   readonly #log: string[] = [];
+  readonly #encoder = new StubEncoder();
   readonly #hash = createHash("sha256");
   readonly #violations: Violation[] = [];
   readonly #pulls: Record<PullEnd, number> = { whole: 0, absent: 0, broken: 0, left: 0 };
@@ -241,6 +247,7 @@ class World {
       database,
       locks: this.#locks,
       ...{ limitBytes, prefetches },
+      encoder: this.#options.recompresses ? this.#encoder : undefined,
       upstreams: this.#upstreams,
       takesUploads: this.#options.pushers > 0,
       trustedKeys: this.#upstreams.map(({ publicKey }) => publicKey),
@@ -574,6 +581,9 @@ const FIRST_SEED_WITH_PUSHERS = 2_000;
 /** Worlds of lower seeds have no operator who deletes and restarts. */
 const FIRST_SEED_WITH_OPERATOR = 600_000;
 
+/** Worlds of lower seeds keep their files as they came. */
+const FIRST_SEED_WITH_RECOMPRESSION = 8_000_000;
+
 /** The options of a world, drawn from its seed. */
 export function drawOptions(seed: number): WorldOptions {
   const dice = new SeededDice(seed ^ 0x2c1b3c6d);
@@ -594,5 +604,6 @@ export function drawOptions(seed: number): WorldOptions {
     memberFaults: some(MEMBER_FAULTS),
     pushers: seed < FIRST_SEED_WITH_PUSHERS ? 0 : dice.pick([0, 1, 2]),
     operates: seed >= FIRST_SEED_WITH_OPERATOR && dice.happens(0.7),
+    recompresses: seed >= FIRST_SEED_WITH_RECOMPRESSION && dice.happens(0.5),
   };
 }

@@ -145,13 +145,10 @@ export class WorldClient {
   }
 
   /** True if these are a file of the NAR. */
-  #isRight({ files }: WorldObject, pieces: readonly Uint8Array[]): boolean {
+  #isRight({ right }: WorldObject, pieces: readonly Uint8Array[]): boolean {
     const hash = createHash("sha256");
     for (const piece of pieces) hash.update(piece);
-    const digest = hash.digest("hex");
-    return [...files.values()].some(({ bytes }) =>
-      createHash("sha256").update(bytes).digest("hex") === digest
-    );
+    return right.has(hash.digest("hex"));
   }
 
   async #send(kind: "narinfo" | "nar", order: SendOrder): Promise<Response> {

@@ -1,3 +1,6 @@
+import { createHash } from "node:crypto";
+import { Speaker } from "../../src/cache/forms/spoken_form.ts";
+import { recompressedFile } from "../support/stub_encoder.ts";
 import type { Compression } from "../../src/nix/compression.ts";
 import { narFileOf } from "../support/nar_files.ts";
 import type { NarFile } from "../support/dialects.ts";
@@ -14,6 +17,8 @@ export const SCENE_COMPRESSIONS = [...PLAYED_COMPRESSIONS, "xz"] as const;
 export interface WorldObject {
   readonly object: StoreObject;
   readonly files: ReadonlyMap<Compression, NarFile>;
+  /** The hashes of all bytes that are a file of the NAR: also those that larder makes of it. */
+  readonly right: ReadonlySet<string>;
 }
 
 /** Store objects that refer to some of those before them. */
@@ -42,5 +47,17 @@ export async function narFilesOf(object: StoreObject): Promise<WorldObject> {
     const frames = compression === "xz" ? 2 : 1;
     files.set(compression, await narFileOf(object.nar, { compression, frames, stored: true }));
   }
-  return { object, files };
+  const spoken = (["gzip", "zstd"] as const).map((compression) => {
+    const speaker = new Speaker(compression, object.nar.length);
+    return [speaker.begin(), speaker.speak(object.nar), speaker.end()].flat();
+  });
+  const made = [...spoken, [recompressedFile(object.nar)], [object.nar]];
+  const all = [...made, ...[...files.values()].map(({ bytes }) => [bytes])];
+  return { object, files, right: new Set(all.map(digestOf)) };
+}
+
+function digestOf(parts: readonly Uint8Array[]): string {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest("hex");
 }

@@ -11,7 +11,7 @@ const HARMED: WorldOptions = {
   limitBytes: Infinity,
   busyMs: 5 * MINUTE_MS,
   faultEveryMs: 10_000,
-  ...{ pushers: 0, operates: false },
+  ...{ pushers: 0, operates: false, recompresses: false },
   upstreamFaults: UPSTREAM_FAULTS,
   memberFaults: MEMBER_FAULTS,
 };
@@ -32,6 +32,14 @@ Deno.test("simulation: a calm world keeps each promise, and asks for each path o
   assert.deepEqual(repeated, []);
   assert.ok(pulls.whole > 0);
   assert.deepEqual({ ...pulls, whole: 0, left: 0 }, { whole: 0, absent: 0, broken: 0, left: 0 });
+});
+
+Deno.test("simulation: a calm world keeps each promise while its files become zstd", async () => {
+  const calm = { ...HARMED, faultEveryMs: Infinity, members: 1, upstreams: 1, recompresses: true };
+  const { violations, pulls, log } = await runWorld(calm);
+  assert.deepEqual(violations, []);
+  assert.ok(pulls.whole > 0);
+  assert.ok(log.some((line) => /GET.*\.nar\.zst/.test(line)), "a client pulls zstd");
 });
 
 Deno.test("simulation: a crowd at three members costs an upstream one request a path", async () => {

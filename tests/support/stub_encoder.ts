@@ -11,6 +11,14 @@ import { writeFully } from "../../src/base/files.ts";
 import { decoded } from "../../src/cache/verify/decoders.ts";
 import { storedZstd } from "./stored_frames.ts";
 
+/** The file that it makes of a NAR: two frames, other bytes than those that larder speaks. */
+export function recompressedFile(nar: Bytes): Bytes {
+  const half = nar.length >> 1;
+  return new Uint8Array(
+    Buffer.concat([nar.subarray(0, half), nar.subarray(half)].map(storedZstd)),
+  );
+}
+
 /** Writes zstd in the process itself, where the runtime cannot. */
 export class StubEncoder implements NarEncoder {
   readonly orders: EncodeOrder[] = [];
@@ -29,10 +37,7 @@ export class StubEncoder implements NarEncoder {
       const decoding = decoded(ReadableStream.from(pieces), { compression, narSizeMax });
       const copy = (piece: Uint8Array) => new Uint8Array(piece);
       const nar: Bytes = new Uint8Array(Buffer.concat(await Array.fromAsync(decoding, copy)));
-      // Two frames: other bytes than those that larder speaks.
-      const half = nar.length >> 1;
-      const frames = [nar.subarray(0, half), nar.subarray(half)].map(storedZstd);
-      const file = this.fault(new Uint8Array(Buffer.concat(frames)));
+      const file = this.fault(recompressedFile(nar));
       using out = files.openSync(order.path, { write: true, createNew: true });
       await writeFully(out, file);
       const digestOf = (bytes: Bytes) => createHash("sha256").update(bytes).digest();
