@@ -11,6 +11,7 @@ import type { StorePathNames } from "../cache/store_path_names.ts";
 import type { Page, PageSource } from "../http/page/page.ts";
 import type { Route } from "../http/routes/router.ts";
 import { pageRoute, SIGN_IN_ROUTE } from "../http/routes/page.ts";
+import { clientConfigRoute } from "../http/routes/client_config.ts";
 import { explainRoute } from "../http/routes/explain.ts";
 import { Searches } from "../http/routes/searches.ts";
 import { pullRoutes } from "../http/routes/pulls.ts";
@@ -143,6 +144,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   return {
     routes: [
       statsRoute(stats),
+      clientConfigRoute({ publicKeys, usesTls, reachableUrl }),
       explainRoute({ searches }),
       pageRoute({
         ...{ page, stats, searches, pulls, publicKeys, usesTls, reachableUrl },

@@ -124,7 +124,7 @@ Deno.test("access: programs may call us by any name, and need no header", async 
 /** Routes that show figures of this cache, by a path of each. */
 const FIGURES = [
   ...["/", "/stats", "/explain?q=kept", `/explain?path=${object.storePathHash}`],
-  ...["/pins", "/pins/closures", "/pins/names", "/pulls", "/metrics"],
+  ...["/pins", "/pins/closures", "/pins/names", "/pulls", "/metrics", "/client-config"],
 ];
 
 /** The headers of browsers with a GET; over plain HTTP no header is for this very purpose. */

@@ -74,6 +74,7 @@ const EXPECTED: Readonly<Record<string, Needs>> = {
   "GET /metrics": READING,
   "GET /": READING,
   "POST /": READING,
+  "GET /client-config": READING,
   "GET /stats": READING,
   "GET /explain": READING,
   "POST /plan": READING,

@@ -104,6 +104,7 @@ export const PERMISSIONS: readonly Permission[] = [
   // Both show the buttons and the clients' addresses to those alone who may manage.
   { route: "/", method: "GET", right: "read" },
   { route: "/", method: "POST", right: "read" },
+  { route: "/client-config", method: "GET", right: "read" },
   { route: "/stats", method: "GET", right: "read" },
   { route: "/explain", method: "GET", right: "read" },
   // It changes nothing: its list of paths is too long for a query.

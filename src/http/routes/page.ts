@@ -1,14 +1,12 @@
-import { HOST_PLACEHOLDER } from "../../nix/client_ways.ts";
 import { Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
-import type { RequestHeaders } from "../../base/request_headers.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
-import { parseHost } from "../message/host.ts";
 import { prefersHtml } from "../message/preference.ts";
 import type { Pulls } from "../../history/pulls.ts";
 import type { Page } from "../page/page.ts";
 import { PULLS_SHOWN } from "../page/pulls_part.ts";
 import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Stats } from "../stats/stats.ts";
+import { calledUrl, type ClientConfigDeps } from "./client_config.ts";
 import { waiterOf } from "./explain.ts";
 import { shownClient } from "./pulls.ts";
 import { pathListAllowance, pathListIn } from "./plan.ts";
@@ -17,16 +15,11 @@ import type { Searches } from "./searches.ts";
 import { statsJson, statsQueryIn } from "./stats.ts";
 import { queryIn } from "../message/query.ts";
 
-export interface PageRouteDeps {
+export interface PageRouteDeps extends ClientConfigDeps {
   readonly page: () => Promise<Page>;
   readonly stats: (query: StatsQuery) => Promise<Stats>;
   readonly searches: Pick<Searches, "findToShow">;
   readonly pulls: Pick<Pulls, "recent">;
-  /** The keys for the client's `trusted-public-keys`. */
-  readonly publicKeys: readonly string[];
-  readonly usesTls: boolean;
-  /** The URL by which other machines reach what a browser called so. */
-  readonly reachableUrl: (url: string) => Promise<string>;
   /** True if larder answers `/metrics`. */
   readonly hasMetrics: boolean;
 }
@@ -72,7 +65,7 @@ export function pageRoute(deps: PageRouteDeps): Route {
     const mayManage = await routed.mayManage();
     const isToShow = true;
     const figures = await stats({ ...statsQueryIn(routed), isToShow, listsClients: mayManage });
-    const url = await reachableUrl(ownUrl(request.headers, usesTls));
+    const url = await reachableUrl(calledUrl(request.headers, usesTls));
     const found = await searches.findToShow(query, waiterOf(request));
     const isWhole = new URLSearchParams(queryIn(request.url)).has("all");
     const shown = await page();
@@ -101,17 +94,3 @@ export const SIGN_IN_ROUTE: Route = {
   asksForToken: true,
   methods: { GET: ({ head }) => statusAnswer(303, head, { location: "./" }) },
 };
-
-/** Placeholder for an unknown address of this cache. */
-const UNKNOWN_URL = `http://${HOST_PLACEHOLDER}`;
-
-/**
- * The URL that the client used for this cache, without a slash at its end. The answer never repeats
- * a malformed host: the headers are untrusted.
- */
-function ownUrl(headers: RequestHeaders, usesTls: boolean): string {
-  const host = headers.get("host");
-  if (host === null || parseHost(host) === undefined) return UNKNOWN_URL;
-  const isSecure = usesTls || headers.get("x-forwarded-proto") === "https";
-  return `${isSecure ? "https" : "http"}://${host.toLowerCase()}`;
-}

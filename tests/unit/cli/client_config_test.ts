@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { LocalNetwork } from "../../../src/app/reachable_url.ts";
+import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { runLarder } from "../../support/run_larder.ts";
 import { TestCache } from "../../support/test_cache.ts";
 
@@ -40,6 +41,43 @@ Deno.test("larder client-config: it says where nothing answers at that address",
 
   assert.match(ran.out, /^extra-substituters = http:\/\/127\.0\.0\.9:/);
   assert.match(ran.err, /nothing answers at .*--server-addr/);
+});
+
+Deno.test("larder client-config: it prints the address and the keys of the page, in a container too", async () => {
+  await using upstream = await fakeUpstream({});
+  const reachableUrl = () => Promise.resolve("http://nas:7501");
+  await using cache = await TestCache.open({
+    upstreams: [upstream],
+    secretKey: undefined,
+    reachableUrl,
+  });
+  await using server = cache.listen();
+  const words = ["client-config", "--server", server.url];
+  // Its own environment names another.
+  const { out } = await runLarder(words, { network: NETWORK, env: { CACHE_HOSTNAME: "other" } });
+
+  assert.match(out, /^extra-substituters = http:\/\/nas:7501\n/);
+  assert.ok(out.includes(`\nextra-trusted-public-keys = ${upstream.publicKey}\n`), out);
+});
+
+Deno.test("larder client-config: a strange answer gets no line of its own into the lines", async () => {
+  await using server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen: () => {} },
+    () =>
+      Response.json({
+        url: "http://evil\nsubstituters = http://evil",
+        public_keys: ["a:b\nc", "good-1:AAAA"],
+      }),
+  );
+  const words = ["client-config", "--server", `http://127.0.0.1:${server.addr.port}`];
+
+  const { out } = await runLarder(words, { network: NETWORK });
+
+  assert.match(
+    out,
+    /^extra-substituters = http:\/\/nas:\d+\nextra-trusted-public-keys = good-1:AAAA\n/,
+  );
+  assert.doesNotMatch(out, /evil/);
 });
 
 Deno.test("larder client-config: it has the forms of the page", async () => {
