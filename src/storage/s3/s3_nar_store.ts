@@ -65,6 +65,8 @@ export class S3NarStore implements NarStore, NarLocator, AsyncDisposable {
       await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: keyOf(at) }));
       return true;
     } catch (error) {
+      // Another member was faster, and this store says so.
+      if (isNoSuchKey(error)) return false;
       throw s3Failure("remove NAR file", error);
     }
   }

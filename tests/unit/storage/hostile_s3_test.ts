@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { sha256FromDigest } from "../../../src/nix/hash.ts";
+import { narName } from "../../../src/nix/nar_name.ts";
+import { newStoredName } from "../../../src/nix/stored_name.ts";
 import { openS3 } from "../../../src/storage/s3/s3_access.ts";
 import { S3Marks } from "../../../src/storage/s3/s3_marks.ts";
 import { S3NarStore } from "../../../src/storage/s3/s3_nar_store.ts";
@@ -81,4 +84,26 @@ Deno.test("hostile S3: a list whose entities unpack to gigabytes takes none", as
     <ListBucketResult><Contents><Key>nar/&a9;</Key><Size>1</Size></Contents></ListBucketResult>`;
   await using store = hostileS3(() => new Response(xml));
   assert.deepEqual(await Array.fromAsync(new S3NarStore(store.s3).list("")), []);
+});
+
+Deno.test("S3: the removal of an object that another member removed meanwhile is no failure", async () => {
+  const at = newStoredName(narName(sha256FromDigest(new Uint8Array(32).fill(7)), "none"));
+  const body = (code: string) => `<?xml version="1.0"?><Error><Code>${code}</Code></Error>`;
+  let code = "NoSuchKey";
+  await using store = hostileS3(({ method }) =>
+    method === "HEAD"
+      ? new Response(null, { headers: { "content-length": "5", etag: '"a"' } })
+      : new Response(body(code), { status: 404 })
+  );
+  const nars = new S3NarStore(store.s3);
+  assert.equal(await nars.remove(at), false);
+  code = "NoSuchBucket";
+  await assert.rejects(nars.remove(at), /Cannot remove NAR file: .* 404 \(NoSuchBucket\)/);
+});
+
+Deno.test("S3: where no upload was ever begun a removal finds no parts, and is no failure", async () => {
+  const at = newStoredName(narName(sha256FromDigest(new Uint8Array(32).fill(7)), "none"));
+  const body = `<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>`;
+  await using store = hostileS3(() => new Response(body, { status: 404 }));
+  assert.equal(await new S3NarStore(store.s3).remove(at), false);
 });
