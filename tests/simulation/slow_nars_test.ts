@@ -40,6 +40,27 @@ sceneTest(
 );
 
 sceneTest(
+  "slow nars: verdict, downloads, upstreams and explanation have one rate of a download",
+  SLOW,
+  async (scene) => {
+    const pulled = scene.nar(big);
+    for (let look = 0; look < 5; look++) {
+      await scene.pause(look === 0 ? 4_300 : 1_070);
+      const { verdict, upstreams, downloads } = await statsOf(scene);
+      const rates = [
+        downloads.under_way[0]?.bytes_per_second,
+        upstreams[0]?.last_wait?.bytes_per_second,
+      ];
+      assert.deepEqual(rates, [500 * KIB, 500 * KIB], `look ${look}`);
+      assert.ok(verdict.faults[0]?.text.includes(", 500.0 KiB/s)"), verdict.faults[0]?.text);
+      const explained = textOf(await scene.get(`/explain?path=${big.storePathHash}`));
+      assert.match(explained, /"bytes_per_second":512000,/);
+    }
+    await pulled;
+  },
+);
+
+sceneTest(
   "slow nars: the state ends ten seconds after the last one, without a request",
   SLOW,
   async (scene) => {

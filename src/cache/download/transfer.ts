@@ -82,6 +82,10 @@ export class Transfer implements NarTarget, Disposable {
     return this.#download.isWanted;
   }
 
+  get bytesPerSecond(): number | undefined {
+    return this.#download.rate.bytesPerSecond;
+  }
+
   /**
    * The download gets the first answer's size with the first bytes: until then, a source with
    * another size may follow.

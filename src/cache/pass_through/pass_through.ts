@@ -106,6 +106,10 @@ class PassThrough implements NarTarget, Disposable {
     return true;
   }
 
+  get bytesPerSecond(): number | undefined {
+    return this.#sink?.rate.bytesPerSecond;
+  }
+
   get isPromised(): boolean {
     const isLarge = this.#sink !== undefined && !this.#sink.isSmall && this.received > 0;
     return this.#client.sent !== undefined || isLarge;

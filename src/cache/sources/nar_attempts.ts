@@ -30,6 +30,8 @@ export interface NarTarget {
   readonly isPromised: boolean;
   /** False until a client waits for the file: each source then gets one request, in one round. */
   readonly isWanted: boolean;
+  /** Rate of the last seconds; `undefined` in the first one. */
+  readonly bytesPerSecond: number | undefined;
   /** Fetches the rest from `source`. Calls `taken` if it answers first. Never rejects. */
   from(source: NarSource, taken: () => void): Promise<FetchOutcome>;
   /** Ends the requests of a file that no client wants, at once. */

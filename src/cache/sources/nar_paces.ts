@@ -23,6 +23,7 @@ const BYTES_MIN = 256 * 1024;
 export interface NarPace {
   readonly nar: NarName;
   readonly upstream: string;
+  /** Of the last seconds, as the list of downloads has it; of all its bytes at the end. */
   readonly bytesPerSecond: number;
   /** Since its first byte. */
   readonly ms: number;
@@ -31,7 +32,7 @@ export interface NarPace {
 export interface NarPacesDeps {
   /** Called for each NAR file of some size: at its end, and each second of a slow upstream. */
   readonly noted: (pace: NarPace) => void;
-  /** Called each second in which an upstream is slow: the longest wait, at the rate of all NARs. */
+  /** Called each second in which an upstream is slow: the longest wait. */
   readonly slow: (pace: NarPace) => void;
   /** Called once when no client waits for a slow upstream any more. */
   readonly over: (upstream: string) => void;
@@ -41,7 +42,11 @@ export interface NarPacesDeps {
 export interface PacedNar {
   readonly nar: NarName;
   readonly upstream: string;
-  readonly target: { readonly received: number; readonly isWanted: boolean };
+  readonly target: {
+    readonly received: number;
+    readonly isWanted: boolean;
+    readonly bytesPerSecond: number | undefined;
+  };
 }
 
 /**
@@ -134,7 +139,10 @@ class UpstreamPace implements Disposable {
     for (const file of this.#files) this.#count(file);
     const isBusy = this.#files.size > 0;
     const busyMs = this.#busyMs + (isBusy ? nowMs - this.#busySinceMs : 0);
-    const waiting = [...this.#files].filter(({ target }) => target.isWanted).map(paceOf);
+    const waiting = [...this.#files].filter(({ target }) => target.isWanted).map((file) => {
+      const pace = paceOf(file);
+      return { ...pace, bytesPerSecond: file.target.bytesPerSecond ?? pace.bytesPerSecond };
+    });
     const waits = this.#ended === undefined ? waiting : [...waiting, this.#ended];
     const [longest] = waits.toSorted((a, b) => b.ms - a.ms);
     const rate = this.#bytes * 1_000 / Math.max(1, busyMs);
@@ -144,9 +152,7 @@ class UpstreamPace implements Disposable {
     this.#bytes = this.#busyMs = 0;
     this.#ended = undefined;
     this.#busySinceMs = nowMs;
-    if (isSlow && longest !== undefined) {
-      this.#isSlow({ ...longest, bytesPerSecond: Math.round(rate) }, waiting);
-    }
+    if (isSlow && longest !== undefined) this.#isSlow(longest, waiting);
     if (isWorthATick) this.#tick ??= clock.after(TICK_MS, () => this.#judge(), false);
   }
 

@@ -24,6 +24,7 @@ class TestTarget implements NarTarget {
   isGrowing = true;
   isPromised = false;
   isWanted = true;
+  bytesPerSecond = undefined;
   readonly asked: string[] = [];
   startedOver = 0;
   isSizeDoubted = false;

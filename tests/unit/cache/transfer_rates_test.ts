@@ -22,8 +22,9 @@ Deno.test("transfer rates: a download that stalls has a rate of 0", () => {
   assert.equal(rate(), undefined);
 
   download.advance({ type: "opened", fileSize: 9_000 });
-  time.standStill(2_000);
+  time.standStill(1_900);
   download.advance({ type: "bytes", received: 4_000 });
+  time.standStill(100);
   assert.equal(rate(), 2_000);
   time.standStill(15_000);
   assert.equal(rate(), 0);
@@ -38,8 +39,9 @@ Deno.test("transfer rates: an upload that stalls has a rate of 0", () => {
   const rate = () => uploads.progress(1)[0]?.bytesPerSecond;
   assert.equal(rate(), undefined);
 
-  nowMs += 2_000;
+  nowMs += 1_900;
   upload.received(4_000);
+  nowMs += 100;
   assert.equal(rate(), 2_000);
   nowMs += 15_000;
   assert.equal(rate(), 0);
