@@ -237,11 +237,11 @@ for (const [between, gap] of [["blanks", " "], ["line ends", "\r\n"], ["nothing"
   });
 }
 
-Deno.test("page: of a list it shows the first 100 paths, and says which words are none", async () => {
+Deno.test("page: of a list it shows 100 paths, missing ones first, and says which words are none", async () => {
   await using cache = await TestCache.open({ upstreams: [] });
   const many = Array.from({ length: 120 }, (_, at) => String(100 + at).repeat(11).slice(0, 32));
   const text = await searched(cache, [...many, "hello?", "<b>"].join(" "));
-  assert.match(text, /These are the first 100 of 120\./);
+  assert.match(text, /These are 100 of 120, the missing ones first\./);
   assert.match(text, /This is no store path and no hash: hello\? &lt;b>|&lt;b&gt;/);
 });
 
@@ -252,8 +252,9 @@ Deno.test("page: the form of the search takes a list as long as a plan", async (
   const paths = MANY.map((hash) => `/nix/store/${hash}-some-name-1.2`);
   const [status, text] = await searchedByForm(cache, [leaf.storePath, ...paths].join("\r\n"));
   assert.equal(status, 200);
-  assert.match(text, /^ ?Of 3,001 paths: 1 here, 3,000 nowhere\. here link-0/);
-  assert.match(text, /These are the first 100 of 3001\./);
+  assert.match(text, /^ ?Of 3,001 paths: 1 here, 3,000 nowhere\. nowhere some-name-1\.2/);
+  assert.doesNotMatch(text, /link-0/, "what is missing comes first");
+  assert.match(text, /These are 100 of 3001, the missing ones first\./);
 });
 
 Deno.test("page: a search longer than a plan, or none, is 4xx with a sentence", async () => {

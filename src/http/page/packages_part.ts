@@ -103,7 +103,10 @@ function list({ paths, count, states, unreadable }: Listed): Html {
         bytes !== null && markup` <span class="quiet">${formatBytes(bytes)}${from}</span>`
       }</li>`;
     })
-  }${count > paths.length && markup`<li>These are the first ${paths.length} of ${count}.</li>`}${
+  }${
+    count > paths.length &&
+    markup`<li>These are ${paths.length} of ${count}, the missing ones first.</li>`
+  }${
     unreadable.length > 0 &&
     markup`<li>This is no store path and no hash: ${unreadable.slice(0, UNREADABLE_MAX).join(" ")}${
       unreadable.length > UNREADABLE_MAX && " …"

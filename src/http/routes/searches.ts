@@ -59,17 +59,21 @@ export class Searches implements Disposable {
       if (list !== undefined) {
         const { paths, unreadable } = list;
         if (paths.length > PLAN_PATHS_MAX) return { ...none, failure: "too-long" };
-        const first: PlannedPath[] = [];
+        // Of a long list the missing ones are shown: the page has no room for all.
+        const listed: Record<PlannedPath["state"], [number, PlannedPath][]> = {
+          ...{ nowhere: [], unknown: [], upstream: [], here: [] },
+        };
         const states = { here: 0, upstream: 0, nowhere: 0, unknown: 0 };
         const tell = (path: PlannedPath, at: number) => {
-          states[path.state]++;
-          if (at < LISTED_MAX) first[at] = path;
+          if (states[path.state]++ < LISTED_MAX) listed[path.state].push([at, path]);
         };
         await this.#deps.plans.run(waiter, {
           key: `list ${++this.#lists}`,
           run: (signal) =>
             this.#deps.planner.planPaths(paths, { requestId: "search", signal, tell }),
         });
+        const first = Object.values(listed).flat().slice(0, LISTED_MAX)
+          .toSorted(([a], [b]) => a - b).map(([, path]) => path);
         return { ...none, listed: { paths: first, count: paths.length, states, unreadable } };
       }
       const path = storePathIn(query);
