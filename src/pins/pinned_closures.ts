@@ -65,6 +65,19 @@ export function shownNotes(
 }
 
 /**
+ * The counts by the rows, with the last look: the files that it found lost are missing, although
+ * their rows say that they are kept.
+ */
+export function countsWithLook<Counts extends Pick<ClosureSize, "stored" | "missing">>(
+  counts: Counts,
+  look: Pick<PinLook, "missing"> | null | undefined,
+): Counts {
+  const { stored, missing } = counts;
+  const lost = Math.min(stored, Math.max(0, (look?.missing ?? 0) - missing));
+  return { ...counts, stored: stored - lost, missing: missing + lost };
+}
+
+/**
  * Limit for all pinned closures together: five closures of the promised size without a shared path.
  * The graph then takes some 150 MB.
  */

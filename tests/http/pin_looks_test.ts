@@ -121,6 +121,8 @@ testWhere(
       missing: 1,
       upstream: 1,
     });
+    const [closure] = await (await cache.get("/pins/closures")).json();
+    assert.deepEqual([closure.stored, closure.missing], [3, 1], "its row says that it is kept");
     const [problem, ...others] = await world.problems();
     assert.deepEqual(others, []);
     assert.equal(problem.over_at, null);

@@ -6,6 +6,7 @@ import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
 import { queryIn } from "../message/query.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";
+import { countsWithLook } from "../../pins/pinned_closures.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { lineAnswer, statusAnswer, streamAnswer, textAnswer } from "../message/answer.ts";
 import { linesOf } from "./event_lines.ts";
@@ -64,7 +65,9 @@ export function pinsRoute(reads: Pick<PinReads, "pins">): Route {
 
 /** The pin roots and the stored part of their closures, in the order of pinning. */
 export function pinnedClosuresRoute(reads: Pick<PinReads, "closures">): Route {
-  return listRoute("/pins/closures", (waiter) => reads.closures(waiter), bothNames);
+  return listRoute("/pins/closures", (waiter) => reads.closures(waiter), (one) => (
+    bothNames(countsWithLook(one, one.look))
+  ));
 }
 
 /** `POST /pins/verify`: looks at every pinned closure, and streams what it finds as JSON lines. */

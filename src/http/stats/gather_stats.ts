@@ -2,7 +2,7 @@ import type { InFlight, TransferProgress } from "../../cache/fetch/transfer_prog
 import type { VerificationBacklog } from "../../cache/download/downloads.ts";
 import type { HistoryReader } from "../../history/history.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import { type PinNotes, shownNotes } from "../../pins/pinned_closures.ts";
+import { countsWithLook, type PinNotes, shownNotes } from "../../pins/pinned_closures.ts";
 import type { PinWatch } from "../../pins/pin_watch.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import type { SpaceBudget } from "../../space/space_budget.ts";
@@ -277,18 +277,21 @@ async function pinStats({ pins }: StatsSources["storage"]): Promise<PinStats | n
   const watched = await pins.list();
   if (watched === undefined) return null;
   const { count, countedAtMs } = watched;
-  const roots = watched.roots.map(({ root, name, pinnedAtMs, under, rolls, size, notes }) => ({
-    root,
-    name: name ?? null,
-    pinned_at: iso(pinnedAtMs),
-    stored: size?.stored ?? null,
-    missing: size?.missing ?? null,
-    bytes: size?.bytes ?? null,
-    own_bytes: size?.ownBytes ?? null,
-    under,
-    rolls,
-    ...completenessStats(notes),
-  }));
+  const roots = watched.roots.map(({ root, name, pinnedAtMs, under, rolls, notes, ...one }) => {
+    const size = one.size && countsWithLook(one.size, notes.look);
+    return {
+      root,
+      name: name ?? null,
+      pinned_at: iso(pinnedAtMs),
+      stored: size?.stored ?? null,
+      missing: size?.missing ?? null,
+      bytes: size?.bytes ?? null,
+      own_bytes: size?.ownBytes ?? null,
+      under,
+      rolls,
+      ...completenessStats(notes),
+    };
+  });
   return { count, counted_at: countedAtMs === undefined ? null : iso(countedAtMs), roots };
 }
 
