@@ -13,7 +13,7 @@ const MEANING = {
   /** A condition of this machine, such as a full disk. 404 makes Nix try its next substituter. */
   "unavailable": { status: 404, level: "error" },
   /** The database does not answer. The log has said so, once for all requests. */
-  "away": { status: 404, level: "debug" },
+  "away": { status: 503, level: "debug" },
   "overloaded": { status: 503, level: "warn" },
   /** Too many ask for expensive work. The client may ask again in a moment. */
   "busy": { status: 503, level: "info" },
@@ -24,6 +24,9 @@ export type FailureKind = keyof typeof MEANING;
 /** The value of a fact in a log line. */
 export type Fact = string | number | boolean;
 export type Facts = Readonly<Record<string, Fact>>;
+
+/** What clients learn of the kind "away": their next try may work. */
+export const DATABASE_AWAY = "the database does not answer";
 
 /** An expected failure. `message` and `facts` go to the log, never to a client. */
 export class Failure extends Error {

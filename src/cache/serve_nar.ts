@@ -91,12 +91,17 @@ export class NarServer {
    * one of its store path, if it has the same NAR.
    */
   async resolve({ name, storePathHash }: NarReference, requestId: string): Promise<WantedNar> {
-    if (storePathHash === undefined || await this.#metadata.findNar(name)) return { name };
+    if (storePathHash === undefined || await this.#readable(name)) return { name };
     const row = await this.#deps.narinfoOf(storePathHash, requestId);
-    const nar = row && await this.#metadata.findNar(row.narName);
+    const nar = row && await this.#readable(row.narName);
     if (nar?.narHash !== hashOf(name)) return { name };
     if (nar.compression === compressionOf(name)) return { name: nar.name };
     return compressionOf(name) === "none" ? { name: nar.name, unpacked: nar } : { name };
+  }
+
+  /** The row; a database that cannot be read hides what upstreams have. */
+  async #readable(name: NarName): Promise<NarRecord | undefined> {
+    return await this.#metadata.findNar(name).catch(() => undefined);
   }
 
   /** `undefined` for an absent file. Throws when a download fails before its first byte. */
@@ -106,9 +111,37 @@ export class NarServer {
     client: Client,
   ): Promise<NarAnswer | undefined> {
     const requester = { requestId, client };
-    const located = await this.#locate(wanted);
-    if (located === undefined) return await this.#openUnnamed(wanted.name, requester);
-    const { nar, to } = located;
+    return await this.#byRowOrName(
+      wanted,
+      (located) => this.#openLocated(located, requester),
+      () => this.#openUnnamed(wanted.name, requester),
+    );
+  }
+
+  /**
+   * Without a row its name alone leads to a file. So does that of a row that cannot be read now; if
+   * it leads nowhere, this throws the error of the database.
+   */
+  async #byRowOrName<Found>(
+    wanted: WantedNar,
+    byRow: (located: LocatedNar) => Promise<Found | undefined>,
+    byName: () => Promise<Found | undefined>,
+  ): Promise<Found | undefined> {
+    let located: LocatedNar | undefined;
+    try {
+      located = await this.#locate(wanted);
+    } catch (error) {
+      const found = await byName();
+      if (found === undefined) throw error;
+      return found;
+    }
+    return await (located === undefined ? byName() : byRow(located));
+  }
+
+  async #openLocated(
+    { nar, to }: LocatedNar,
+    requester: Requester,
+  ): Promise<NarAnswer | undefined> {
     const { watchers, forms } = this.#deps;
     watchers.touches.nar(nar.name);
     const isFirstOfPrefetch = watchers.prefetch.requested(nar.name);
@@ -169,27 +202,27 @@ export class NarServer {
   async #fetch(nar: NarRecord, requester: Requester): Promise<NarAnswer | undefined> {
     const unnamed = async () =>
       await this.#deps.unnamedNars.open(nar.name, requester, await this.#askedBesides(nar));
-    try {
+    return await orElse(async () => {
       const mayShare = this.#deps.downloads.mayJoin(nar.name);
       const shared = mayShare ? await this.#openShared(nar, requester) : undefined;
-      return shared ?? await openPassThrough(this.#deps.passThrough, nar, requester) ??
-        await unnamed();
-    } catch (error) {
-      const found = await unnamed();
-      if (found === undefined) throw error;
-      return found;
-    }
+      return shared ?? await openPassThrough(this.#deps.passThrough, nar, requester);
+    }, unnamed);
   }
 
   /**
    * The upstreams with a source of the row have failed to send its file. Those that offer the path
-   * of a stored narinfo have, too. Without one, nobody has asked the others.
+   * of a stored narinfo have, too. Without one, nobody has asked the others; nor where the database
+   * cannot be read.
    */
   async #askedBesides({ name }: NarRecord): Promise<"all" | "documented"> {
     const { isUpstream } = this.#deps;
-    if ((await this.#metadata.narinfosOf(name)).length === 0) return "all";
-    const sources = await this.#metadata.sourcesOf(name);
-    return sources.some(({ upstream }) => isUpstream(upstream)) ? "documented" : "all";
+    try {
+      if ((await this.#metadata.narinfosOf(name)).length === 0) return "all";
+      const sources = await this.#metadata.sourcesOf(name);
+      return sources.some(({ upstream }) => isUpstream(upstream)) ? "documented" : "all";
+    } catch {
+      return "all";
+    }
   }
 
   /**
@@ -260,14 +293,27 @@ export class NarServer {
     requestId: string,
     client: Client,
   ): Promise<NarFacts | undefined> {
-    const located = await this.#locate(wanted);
-    if (located === undefined) return await this.#statUnnamed(wanted.name, requestId);
-    const { nar, to } = located;
+    return await this.#byRowOrName(
+      wanted,
+      (located) => this.#statLocated(located, { requestId, client }),
+      () => this.#statUnnamed(wanted.name, requestId),
+    );
+  }
+
+  async #statLocated(
+    { nar, to }: LocatedNar,
+    requester: Requester,
+  ): Promise<NarFacts | undefined> {
+    const { requestId } = requester;
     const isFirstOfPrefetch = this.#deps.watchers.prefetch.has(nar.name);
-    await using answer = await openStored(this.#stored, nar, { requestId, client }, to);
+    await using answer = await openStored(this.#stored, nar, requester, to);
     if (answer !== undefined) return { ...factsOf(answer), isFirstOfPrefetch };
-    const facts = await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId) ??
+    const unnamed = async () =>
       await this.#deps.unnamedNars.stat(nar.name, requestId, await this.#askedBesides(nar));
+    const facts = await orElse(
+      async () => await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId),
+      unnamed,
+    );
     return facts && formFacts(facts, nar, nar, to);
   }
 
@@ -302,6 +348,22 @@ export class NarServer {
       tag: tagOf(nar, found.fileSize),
     };
   }
+}
+
+/** The second result where the first is absent, or fails and the second does not. */
+async function orElse<Found>(
+  first: () => Promise<Found | undefined>,
+  second: () => Promise<Found | undefined>,
+): Promise<Found | undefined> {
+  let found: Found | undefined;
+  try {
+    found = await first();
+  } catch (error) {
+    found = await second();
+    if (found === undefined) throw error;
+    return found;
+  }
+  return found ?? await second();
 }
 
 /** "elsewhere": another member downloads the file, or has stored it. */

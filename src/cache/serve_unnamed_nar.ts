@@ -99,7 +99,8 @@ export class UnnamedNarServer {
   /** Best first. A document's own upstream comes before all others, under the same name. */
   async #sourcesOf(narName: NarName, asked: AskedUpstreams): Promise<readonly NarSource[]> {
     const { documents, pool } = this.#deps;
-    const documented = await documents.debuginfoSourcesOf(narName);
+    // A database that cannot be read hides no file of an upstream.
+    const documented = await documents.debuginfoSourcesOf(narName).catch(() => []);
     if (documented.length > 0 || asked === "documented") return documented;
     const location = `nar/${plainNarName(narName)}`;
     return pool.order("nar").map((upstream) => ({ upstream, location }));

@@ -1,5 +1,5 @@
 import { digestOf } from "../../base/digest_of.ts";
-import { Failure, type FailureKind, messageOf } from "../../base/failure.ts";
+import { DATABASE_AWAY, Failure, type FailureKind, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { COMPRESSIONS, MAGIC_BYTES, unsupportedMagic } from "../../nix/compression.ts";
@@ -179,7 +179,11 @@ function refusalOf(
     return new UploadRefused("no-room", line);
   }
   if (isUnavailable(error)) {
-    return new UploadRefused("overloaded", "expected a storage that answers");
+    const isAway = error instanceof Failure && error.kind === "away";
+    return new UploadRefused(
+      "overloaded",
+      isAway ? DATABASE_AWAY : "expected a storage that answers",
+    );
   }
   return new UploadRefused("no-room", "expected a storage that takes it");
 }

@@ -1,7 +1,8 @@
 import { STATUS_CODES } from "node:http";
 import { type CertificateInputs, systemCertificates } from "../../app/system_certificates.ts";
 import { COMMAND_HEADER } from "../../base/command_request.ts";
-import { Failure, reasonOf } from "../../base/failure.ts";
+import { boundedText } from "../../base/bounded_text.ts";
+import { DATABASE_AWAY, Failure, reasonOf } from "../../base/failure.ts";
 import type { Role } from "../../http/message/role.ts";
 import { clock } from "../../runtime/current.ts";
 import type { ClientSettings } from "./client_flags.ts";
@@ -40,6 +41,10 @@ export interface RequestOptions {
 /** Upstream timeouts and retries may delay an answer so long. */
 const ANSWER_LIMIT_MS = 60_000;
 
+/** The one line of an answer that refuses. */
+const LINE_BYTES_MAX = 1_000;
+const LINE_LIMIT_MS = 5_000;
+
 const TRUST_HINT = "set NIX_SSL_CERT_FILE or SSL_CERT_FILE to the certificate of its authority";
 const START_HINT = 'is larder running? Start it with "larder serve", or give --server';
 
@@ -74,7 +79,9 @@ export class ServerClient implements Disposable {
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Response> {
     const response = await this.#send(method, path, options);
     if (response.status === 200) return response;
+    const isAway = response.status === 503 && await saysAway(response);
     await response.body?.cancel();
+    if (isAway) throw new ServerRefusal(503, `${DATABASE_AWAY}; try again in a moment`);
     const missing = missingRole(response.headers.get("www-authenticate"));
     throw new ServerRefusal(response.status, this.#refusal(response, { method, path }), missing);
   }
@@ -144,6 +151,13 @@ export class ServerClient implements Disposable {
     const trace = REQUEST_ID_REGEXP.test(requestId) ? `, request id ${requestId}` : "";
     return `the server answered ${phrase}: its log says why${trace}`;
   }
+}
+
+/** The body's text reaches no terminal: any program may listen at the address. */
+async function saysAway(response: Response): Promise<boolean> {
+  const text = await boundedText(response, { bytesMax: LINE_BYTES_MAX, limitMs: LINE_LIMIT_MS })
+    .catch(() => "");
+  return text === `${DATABASE_AWAY}\n`;
 }
 
 function socketClient(path: string): Deno.HttpClient {

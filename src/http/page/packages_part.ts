@@ -34,8 +34,8 @@ export interface Found {
   readonly listed: Listed | undefined;
   /** Stored paths whose names contain any other text: the newest, at most NAMED_MAX. */
   readonly named: readonly NamedPath[];
-  /** Why there is no result: the database did not answer, too many others search, or the list. */
-  readonly failure: "unreadable" | "busy" | "too-long" | undefined;
+  /** Why there is no result: the database, too many others search, or the list. */
+  readonly failure: "unreadable" | "away" | "busy" | "too-long" | undefined;
 }
 
 const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, word: string]>> = {
@@ -61,6 +61,7 @@ const REPEATED_MAX = 20_000;
 
 const FAILURES = {
   unreadable: "The database cannot be read at the moment.",
+  away: "The database does not answer. Try again in a moment.",
   busy: "Too many searches run at the moment. Try again in some seconds.",
   "too-long": `This list is too long: expected at most ${
     PLAN_PATHS_MAX.toLocaleString("en-US")

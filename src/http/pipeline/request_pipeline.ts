@@ -1,4 +1,4 @@
-import { Failure, meaningOf, messageOf } from "../../base/failure.ts";
+import { DATABASE_AWAY, Failure, meaningOf, messageOf } from "../../base/failure.ts";
 import { clock, dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
@@ -159,8 +159,9 @@ function failed(
   const isGone = [request.signal, request.hungUp].some((signal) =>
     signal?.aborted && error === signal.reason
   );
+  const isRead = request.method === "GET" || request.method === "HEAD";
   // Nix aborts a build on 500, and tries its next substituter on 404.
-  const status = route.cached && meant >= 500 ? 404 : meant;
+  const status = route.cached && isRead && meant >= 500 ? 404 : meant;
   const facts = error instanceof Failure ? error.facts : {};
   log[isGone ? "debug" : level]("request failed", {
     route: route.name,
@@ -169,9 +170,11 @@ function failed(
     error: messageOf(error),
     ...facts,
   });
-  const isBusy = error instanceof Failure && error.kind === "busy";
-  const headers = isBusy ? RETRY_AFTER : cacheResultOf(route, status);
-  return statusAnswer(status, request.method === "HEAD", headers);
+  const head = request.method === "HEAD";
+  const kind = error instanceof Failure ? error.kind : undefined;
+  if (kind === "away" && status === 503) return lineAnswer(503, DATABASE_AWAY, head, RETRY_AFTER);
+  const headers = kind === "busy" ? RETRY_AFTER : cacheResultOf(route, status);
+  return statusAnswer(status, head, headers);
 }
 
 /** X-Cache of a 404: it comes from the cache or the upstreams. Other errors have none. */

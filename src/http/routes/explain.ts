@@ -1,3 +1,4 @@
+import { DATABASE_AWAY } from "../../base/failure.ts";
 import type { Waiter } from "../../base/read_turns.ts";
 import { type Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
@@ -46,6 +47,7 @@ export function waiterOf({ peer = "", signal, hungUp = signal }: ClientRequest):
 }
 
 function foundAnswer({ failure, explanation, listed, named }: Found, head: boolean): Answer {
+  if (failure === "away") return lineAnswer(503, DATABASE_AWAY, head, RETRY_AFTER);
   if (failure !== undefined) return statusAnswer(503, head, failure === "busy" ? RETRY_AFTER : {});
   const found = {
     explanation: explanation ?? null,

@@ -32,6 +32,9 @@ const BODIES_BYTES_MAX = 4 * BODY_BYTES_MAX;
 /** Lines that wait for the client. */
 const LINES_BYTES_MAX = 256 * 1024;
 
+/** The head waits so long for the first path: a database that is away is known sooner. */
+const HEAD_AFTER_MS = 9_000;
+
 /** A client that takes nothing for so long loses its plan: others wait for their turn. */
 const STALL_MAX_MS = 10_000;
 
@@ -75,8 +78,11 @@ export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
         const over = turns.run(waiterOf(request), {
           key: String(++plans),
           async run(signal) {
-            begun.resolve();
-            const tell = (path: PlannedPath) => lines.add({ event: "path", ...path });
+            using _late = clock.countdown(HEAD_AFTER_MS, begun.resolve);
+            const tell = (path: PlannedPath) => {
+              begun.resolve();
+              return lines.add({ event: "path", ...path });
+            };
             try {
               await planner.planClosure(roots, { seen: except, requestId, signal, tell });
               await lines.add({ event: "done", upstreams: planner.upstreams() });
@@ -86,7 +92,7 @@ export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
             }
           },
         });
-        // Throws for a plan that gets no turn.
+        // Throws for a plan that gets no turn, or fails before its first path.
         await Promise.race([begun.promise, over]);
         // The paths of the body are in memory as long as the plan.
         const rest = held.move();

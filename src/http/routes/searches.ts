@@ -85,8 +85,8 @@ export class Searches implements Disposable {
       return { ...none, named };
     } catch (error) {
       waiter.signal.throwIfAborted();
-      const isBusy = error instanceof Failure && error.kind === "busy";
-      return { ...none, failure: isBusy ? "busy" : "unreadable" };
+      const kind = error instanceof Failure ? error.kind : undefined;
+      return { ...none, failure: kind === "busy" || kind === "away" ? kind : "unreadable" };
     }
   }
 

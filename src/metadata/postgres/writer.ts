@@ -69,6 +69,8 @@ export class Writer implements AsyncDisposable {
   #sequence = 0;
   readonly #pending: PendingWrite[] = [];
   #running: Promise<void> | undefined;
+  /** The failure of a database that is away, while a write waits for its return. */
+  #away: Failure | undefined;
   #closed = false;
 
   constructor(database: Pick<Database, "query">) {
@@ -97,6 +99,7 @@ export class Writer implements AsyncDisposable {
     if (this.#closed) return Promise.reject(closedFailure());
     return new Promise((resolve, reject) => {
       this.#pending.push(write({ resolve, reject }));
+      if (this.#away !== undefined) this.#refuse(this.#away);
       this.#running ??= this.#drain();
     });
   }
@@ -130,11 +133,10 @@ export class Writer implements AsyncDisposable {
     const [first] = batch;
     if (first === undefined) return;
     if (!("changes" in first)) {
-      return first.resolve(await this.#once(first.operation, first.argument, AWAY_MAX_MS));
+      return first.resolve(await this.#once(first.operation, first.argument));
     }
     const lists = batch.flatMap((write) => "changes" in write ? [write.changes] : []);
-    const waitMs = first.mustWait && !this.#closed ? Infinity : AWAY_MAX_MS;
-    const outcome = await this.#once("apply", encodeLists(lists), waitMs);
+    const outcome = await this.#once("apply", encodeLists(lists), first.mustWait);
     const errors = outcome["errors"] as readonly (ListError | null)[];
     for (const [index, { resolve, reject }] of batch.entries()) {
       const error = errors[index] ?? null;
@@ -143,14 +145,35 @@ export class Writer implements AsyncDisposable {
     }
   }
 
-  async #once(operation: string, argument: unknown, waitMs: number): Promise<WriteOutcome> {
-    const [row] = await this.#database.query({
+  async #once(operation: string, argument: unknown, mustWait = false): Promise<WriteOutcome> {
+    const query = {
       name: "run_once",
       text: "SELECT run_once($1, $2, $3, $4) AS outcome",
       values: [this.id, ++this.#sequence, operation, JSON.stringify(argument)],
       query_timeout: WRITE_MAX_MS,
-    }, waitMs);
+    };
+    const [row] = await this.#database.query(query, AWAY_MAX_MS).catch(async (error) => {
+      const isAway = error instanceof Failure && error.kind === "away";
+      if (!isAway || !mustWait || this.#closed) throw error;
+      this.#refuse(this.#away = error);
+      try {
+        return await this.#database.query(query, Infinity);
+      } finally {
+        this.#away = undefined;
+      }
+    });
     return row?.["outcome"] as WriteOutcome;
+  }
+
+  /** Clients wait no longer behind a write that waits for the database's return. */
+  #refuse(away: Failure): void {
+    const isPatient = (write: PendingWrite) => "changes" in write && write.mustWait;
+    const { true: patient = [], false: refused = [] } = Object.groupBy(
+      this.#pending,
+      (write) => String(isPatient(write)) as "true" | "false",
+    );
+    this.#pending.splice(0, this.#pending.length, ...patient);
+    for (const { reject } of refused) reject(away);
   }
 }
 

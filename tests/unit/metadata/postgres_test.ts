@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 // @ts-types="../../../src/metadata/postgres/pg.d.ts"
 import pg from "pg";
 import { readMigrations } from "../../../src/metadata/migrations.ts";
+import { Failure } from "../../../src/base/failure.ts";
 import type { Changed } from "../../../src/metadata/change_feed.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { Database } from "../../../src/metadata/postgres/database.ts";
@@ -81,6 +82,44 @@ test("a server that hangs costs a request with several queries one wait", async 
   await assert.rejects(database.query(query, 4_000), /Cannot use the database/);
 
   // It does not wait for the server again.
+});
+
+test("a server that hangs ends a client's write, however long a write may take", async (server) => {
+  const url = await server.createMigrated();
+  await using database = new Database({ url, log });
+  await using writer = new Writer(database);
+  await writer.apply([a], false);
+  server.freeze();
+  using _awake = { [Symbol.dispose]: () => server.wake() };
+
+  const outcome = writer.apply([b], false).then(() => "written", ({ kind }) => kind);
+
+  // Its own limit is a minute.
+  const limit = AbortSignal.timeout(40_000);
+  const late = new Promise((resolve) => limit.onabort = () => resolve("late"));
+  assert.equal(await Promise.race([outcome, late]), "away");
+});
+
+Deno.test("postgres: a client's write waits for no return of the database", async () => {
+  const back = Promise.withResolvers<void>();
+  const sent: unknown[] = [];
+  const query: Database["query"] = async ({ values = [] }, waitMs) => {
+    sent.push(values[1]);
+    if (waitMs !== Infinity) throw new Failure("away", "Cannot use the database");
+    await back.promise;
+    return [{ outcome: { errors: [null] } }];
+  };
+  await using writer = new Writer({ query });
+  const patient = writer.apply([a], true);
+  await assert.rejects(writer.apply([b], false), /Cannot use the database/);
+  await assert.rejects(writer.run("recount"), /Cannot use the database/);
+  const behind = writer.apply([b], true);
+
+  back.resolve();
+  await Promise.all([patient, behind]);
+
+  // The one that waits has its number, whenever it is written.
+  assert.deepEqual(sent.slice(0, 4), [1, 1, 2, 2]);
 });
 
 test("the newest evictions are remembered, and a bounded number of them", async (server) => {

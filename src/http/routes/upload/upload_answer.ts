@@ -1,3 +1,4 @@
+import { DATABASE_AWAY, Failure } from "../../../base/failure.ts";
 import { wholeNumber } from "../../../base/plain_number.ts";
 import type { UploadBody } from "../../../cache/upload/upload_body.ts";
 import {
@@ -64,7 +65,9 @@ export function uploadHandler(
       if (outcome.kind === "refused") throw new UploadRefused(outcome.fault, outcome.line);
       series[outcome.kind].count();
       return lineAnswer(outcome.kind === "stored" ? 201 : 200, outcome.kind);
-    } catch (error) {
+    } catch (thrown) {
+      const isAway = thrown instanceof Failure && thrown.kind === "away";
+      const error = isAway ? new UploadRefused("overloaded", DATABASE_AWAY) : thrown;
       if (!(error instanceof UploadRefused)) {
         series.failed.count();
         throw error;
