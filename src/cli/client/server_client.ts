@@ -73,15 +73,16 @@ export class ServerClient implements Disposable {
   }
 
   /**
-   * Resolves with a response of status 200, once its headers are there. Throws Unreachable, or
-   * ServerRefusal for any other status.
+   * Resolves with a response of status 200, once its headers are there. Throws Unreachable, a
+   * Failure "away" for a larder without its database, or ServerRefusal for any other status.
    */
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Response> {
     const response = await this.#send(method, path, options);
     if (response.status === 200) return response;
-    const isAway = response.status === 503 && await saysAway(response);
-    await response.body?.cancel();
-    if (isAway) throw new ServerRefusal(503, `${DATABASE_AWAY}; try again in a moment`);
+    if (response.status === 503 && await saysAway(response)) {
+      throw new Failure("away", `${DATABASE_AWAY}; try again in a moment`);
+    }
+    if (!response.bodyUsed) await response.body?.cancel();
     const missing = missingRole(response.headers.get("www-authenticate"));
     throw new ServerRefusal(response.status, this.#refusal(response, { method, path }), missing);
   }

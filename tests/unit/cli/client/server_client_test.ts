@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { DATABASE_AWAY } from "../../../../src/base/failure.ts";
 import { runLarder } from "../../../support/run_larder.ts";
 import { testSocket } from "../../../support/test_socket.ts";
 
@@ -41,6 +42,25 @@ for (
     assert.match(err, /^larder: 2 of 2 not pinned:\n/);
     for (const word of words) assert.ok(err.includes(`  ${word}: `), err);
     assert.match(err, hint);
+  });
+}
+
+for (
+  const words of [
+    ["pin", HASH],
+    ["pin", "--name=host", "--keep=1", HASH],
+    ["unpin", HASH],
+    ["unpin", "--name=host"],
+    ["explain", HASH],
+    ["plan", HASH],
+    ["warm", HASH, "--pin"],
+  ]
+) {
+  Deno.test(`server client: larder ${words.join(" ")} says that the database is away`, async () => {
+    await using server = answering(() => new Response(`${DATABASE_AWAY}\n`, { status: 503 }));
+    const { status, err } = await runLarder([...words, "--server", server.url]);
+    assert.equal(status, 1);
+    assert.match(err, /the database does not answer; try again in a moment$/m);
   });
 }
 
