@@ -213,7 +213,8 @@ export function buildApp(given: AppParts): App {
     },
     async probe() {
       const { leases = NO_OTHER_MEMBERS } = stores;
-      await Promise.all([narinfos.probe(), downloads.probe(), space.probe(), leases.probe()]);
+      const failing = [narinfos, downloads, space, leases, cache.kept];
+      await Promise.all(failing.map((part) => part.probe()));
     },
     async [Symbol.asyncDispose]() {
       prefetch?.stop();

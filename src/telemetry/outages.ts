@@ -346,6 +346,11 @@ for (const [row, { level, begins, over, ...given }] of Object.entries<Outage>(OU
 /** Events that are one problem: the later ones report the outcome of the first. */
 const NAR_EVENTS = ["download broke off", "nar not fetched", "nar download given up"];
 
+/** Events that end before their time, by the messages that end them. */
+const EVENT_ENDS: Readonly<Record<string, string>> = {
+  "damaged nars are stored again": "stored nar is damaged",
+};
+
 /** What the work of an event cannot do without. During an outage of that, the event is a part of it. */
 const EVENT_NEEDS: Readonly<Record<string, readonly PartName[]>> = {
   ...Object.fromEntries(NAR_EVENTS.map((event) => [event, [UPSTREAM_DOWN]])),
@@ -378,6 +383,11 @@ const DISK_FULL_REGEXP = /No space left on device|Disk quota exceeded|database o
 /** The first event, which the message ends; `undefined` for any other message. */
 export function eventEndedBy(message: string): string | undefined {
   return NAR_EVENTS.indexOf(message) > 0 ? NAR_EVENTS[0] : undefined;
+}
+
+/** The event that is over with the message, if there is one. */
+export function eventOverWith(message: string): string | undefined {
+  return EVENT_ENDS[message];
 }
 
 /** Messages of one kind are one problem. */

@@ -1,6 +1,14 @@
 import type { Facts } from "../base/failure.ts";
 import type { Logger } from "./logger.ts";
-import { begunBy, endedBy, eventEndedBy, failedPart, gravityOf, needsOf } from "./outages.ts";
+import {
+  begunBy,
+  endedBy,
+  eventEndedBy,
+  eventOverWith,
+  failedPart,
+  gravityOf,
+  needsOf,
+} from "./outages.ts";
 
 /** Limit of the list; the oldest problem leaves first. */
 const PROBLEMS_MAX = 50;
@@ -215,9 +223,13 @@ export class RecentProblems {
   }
 
   #end(message: string, { upstream = "" }: Facts = {}): void {
+    const nowMs = this.#nowMs();
+    const event = this.#problems.entries().find(([, { message: of, overAtMs }]) =>
+      of === eventOverWith(message) && overAtMs === undefined
+    );
+    if (event !== undefined) this.#problems.set(event[0], { ...event[1], overAtMs: nowMs });
     const ended = endedBy(message);
     if (ended === undefined) return;
-    const nowMs = this.#nowMs();
     for (const [key, problem] of this.#problems) {
       const { facts, outages: before } = problem;
       const outage = before.get(ended.row);

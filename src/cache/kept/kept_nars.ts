@@ -10,7 +10,7 @@ import type {
 } from "../../metadata/metadata_store.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import type { Seal, StoredName } from "../../nix/stored_name.ts";
+import { narNameOf, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
 import type { NarReader, OpenOptions, StoredNar } from "../../storage/nar_store.ts";
@@ -19,6 +19,12 @@ import type { Downloads } from "../download/downloads.ts";
 
 /** A file that changes during so many checks counts as absent. */
 const CHECKS_MAX = 3;
+
+/** A problem that is older is shown no more. */
+const REPORTED_FOR_MS = 15 * 60_000;
+
+/** NARs that one probe looks at. */
+const LOOKS_MAX = 32;
 
 /** The wait for the removal of a wrong file before a new download. */
 const REMOVAL_WAIT_MS = 500;
@@ -56,6 +62,9 @@ export class KeptNars {
   readonly #checks = new SingleFlight<StoredName, Content>();
   /** When a kept object was found missing or damaged. It may come back: a disk does. */
   readonly #lost = lruOf<StoredName, number>({ countMax: ENTRIES_MAX });
+
+  /** The lost files that the log has named, until their NARs are stored again. */
+  readonly #reported = lruOf<StoredName, number>({ countMax: ENTRIES_MAX });
 
   /** Removals and seals that no request waits for any more. */
   readonly #writes = new Set<Promise<void>>();
@@ -110,6 +119,27 @@ export class KeptNars {
   /** When this process found the kept file of the NAR lost; `undefined`: it did not. */
   lostAtMs({ kept }: NarRecord): number | undefined {
     return kept && this.#lost.get(kept.at);
+  }
+
+  /**
+   * Says so once each NAR whose file was lost is stored again, by whichever member, or its row is
+   * gone. Never rejects.
+   */
+  async probe(): Promise<void> {
+    const sinceMs = this.#deps.nowMs() - REPORTED_FOR_MS;
+    for (const [at, lostAtMs] of [...this.#reported.entries()].slice(0, LOOKS_MAX)) {
+      const isOld = lostAtMs < sinceMs;
+      // A database that does not answer tells nothing.
+      if (!isOld && await this.#isLost(at).catch(() => true)) return;
+      const isLast = this.#reported.delete(at) && this.#reported.size === 0;
+      if (isLast && !isOld) this.#deps.log.info("damaged nars are stored again");
+    }
+  }
+
+  async #isLost(at: StoredName): Promise<boolean> {
+    if (!this.#lost.has(at)) return false;
+    const nar = await this.#deps.metadata.findNar(narNameOf(at), { fresh: true });
+    return nar !== undefined && (nar.kept === undefined || nar.kept.at === at);
   }
 
   /** The same as `open`, but throws the Failure of a store that does not answer. */
@@ -188,6 +218,7 @@ export class KeptNars {
   #lose({ at }: KeptFile, facts: Facts): void {
     if (this.#lost.has(at)) return;
     this.#lost.set(at, this.#deps.nowMs());
+    this.#reported.set(at, this.#deps.nowMs());
     this.#deps.log.error("stored nar is damaged", facts);
   }
 

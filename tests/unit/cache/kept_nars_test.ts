@@ -4,6 +4,7 @@ import { sha256FromDigest } from "../../../src/nix/hash.ts";
 import { LocalNarStore } from "../../../src/storage/local/local_nar_store.ts";
 import { narPathOf } from "../../../src/storage/local/nar_path.ts";
 import { createLogger, SILENT } from "../../../src/telemetry/logger.ts";
+import { isPresent, RecentProblems } from "../../../src/telemetry/recent_problems.ts";
 import { BYTES, downloadsOver, ending, know, PACKED } from "../../support/downloads_scene.ts";
 import { MemoryNarStore } from "../../support/memory_nar_store.ts";
 import { fileOf, keep } from "../../support/metadata_rows.ts";
@@ -44,6 +45,43 @@ for (const isReceived of [true, false]) {
     assert.equal(downloads.count, 0);
     assert.equal(downloads.has(PACKED.name), isReceived);
     await downloads.idle();
+  });
+}
+
+for (const end of ["its NAR is stored again by another member", "its row is gone"]) {
+  Deno.test(`kept nars: the problem of a lost file ends once ${end}`, async () => {
+    using folder = tempFolder();
+    await using stocked = await StockedSpace.open(Infinity);
+    const { metadata } = stocked;
+    await know(stocked, PACKED);
+    await metadata.apply(keep(fileOf(PACKED.name)));
+    const downloads = downloadsOver({ stocked, folder, fetcher: ending() });
+    const problems = new RecentProblems(() => 7);
+    let isGone = false;
+    await using nars = new MemoryNarStore();
+    const kept = new KeptNars({
+      metadata: {
+        apply: (changes) => metadata.apply(changes),
+        findNar: async (name) => isGone ? undefined : await metadata.findNar(name),
+      },
+      ...{ nars, downloads },
+      sweeper: { markAndSweep: () => assert.fail("nothing is there to remove") },
+      changed: () => undefined,
+      nowMs: () => 7,
+      log: problems.watch(SILENT),
+    });
+    const nar = await metadata.findNar(PACKED.name);
+    assert.ok(nar?.kept);
+    const { signal } = new AbortController();
+    assert.equal(await kept.open(nar, "request", { signal }), undefined);
+    const shown = () => problems.list().map((one) => [one.message, isPresent(one, 7)]);
+
+    await kept.probe();
+    assert.deepEqual(shown(), [["stored nar is damaged", true]]);
+    if (end === "its row is gone") isGone = true;
+    else await metadata.apply(keep(fileOf(PACKED.name)));
+    await kept.probe();
+    assert.deepEqual(shown(), [["stored nar is damaged", false]]);
   });
 }
 
