@@ -31,5 +31,6 @@ export function buildPulls(
       return undefined;
     },
     waitsOf: (name, fromMs, toMs) => waits.between(name, fromMs, toMs),
+    askedUntil: (name) => waits.endOf(name),
   });
 }

@@ -1,6 +1,6 @@
 import { ownText } from "../base/own_text.ts";
+import type { Stretch } from "../base/wait_notes.ts";
 import { stemOf } from "../nix/nar_name.ts";
-import type { UpstreamStretch } from "../upstream/asked_upstreams.ts";
 import { SHARE, TimeShares } from "./time_shares.ts";
 
 /** The silence that ends a pull. */
@@ -43,8 +43,11 @@ export interface EndedRequest {
   readonly result: PathResult | "absent";
   /** True if the answer waited for an upstream, or for another request that did. */
   readonly isFromUpstream: boolean;
-  /** The upstreams that it waited for and came from, where they are known. */
-  readonly waits: readonly UpstreamStretch[];
+  /**
+   * When it waited for upstreams: before its first byte, and behind it, while the client had all
+   * that there was. `undefined`: for an unknown one.
+   */
+  readonly waits: readonly (Stretch & { readonly upstream: string | undefined })[];
   readonly startedAtMs: number;
   /** When the first byte of the answer was there. */
   readonly answeredAtMs: number;
@@ -66,7 +69,7 @@ export interface RequestTimes {
   readonly atMs: number;
   readonly waitedMs: number;
   readonly sentMs: number;
-  /** True if it waited for upstreams, and came from one: that is how its sending counts. */
+  /** True if it waited for upstreams, and came from one. */
   readonly isFromUpstream: boolean;
   /** For whom, the longest first. */
   readonly upstreams: readonly WaitedFor[];
@@ -222,9 +225,8 @@ export class OpenPull {
     } else this.#named(kind, name, result, upstreams);
     if (result === "hit" || result === "joined") this.#savedBytes += request.bytes;
     this.#shares.add(SHARE.waiting, startedAtMs, firstByteAtMs);
-    const share = isFromUpstream ? SHARE.fetching : SHARE.sending;
-    if (request.isLast) this.#addLast(share, firstByteAtMs, endedAtMs);
-    else this.#shares.add(share, firstByteAtMs, endedAtMs);
+    if (request.isLast) this.#addLast(SHARE.sending, firstByteAtMs, endedAtMs);
+    else this.#shares.add(SHARE.sending, firstByteAtMs, endedAtMs);
     if (isFromUpstream || endedAtMs - startedAtMs >= SLOW_HIT_MS) {
       this.#noteSlow(request, {
         ...{ atMs: startedAtMs, isFromUpstream },
@@ -357,17 +359,17 @@ export class OpenPull {
 
   /** The times of each upstream that the request waited for, the time before the first byte apart. */
   #noteUpstreams(
-    { waits, startedAtMs, endedAtMs }: EndedRequest,
+    { waits }: EndedRequest,
     firstByteAtMs: number,
   ): readonly NotedWait[] {
     const noted = new Map<KnownUpstream, NotedWait>();
-    const unknown = { upstream: undefined, fromMs: startedAtMs, toMs: endedAtMs };
-    for (const { upstream, fromMs, toMs } of waits.length > 0 ? waits : [unknown]) {
+    for (const { upstream, fromMs, toMs } of waits) {
       const [known, bit] = this.#upstream(upstream);
       const waitedMs = Math.max(0, Math.min(toMs, firstByteAtMs) - fromMs);
       const sentMs = Math.max(0, toMs - Math.max(fromMs, firstByteAtMs));
       known.shares.add(SHARE.waiting, fromMs, fromMs + waitedMs);
       known.shares.add(SHARE.fetching, toMs - sentMs, toMs);
+      this.#shares.add(SHARE.fetching, toMs - sentMs, toMs);
       const before = noted.get(known) ?? { known, bit, waitedMs: 0, sentMs: 0 };
       const both = { waitedMs: before.waitedMs + waitedMs, sentMs: before.sentMs + sentMs };
       noted.set(known, { ...before, ...both });

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { messageOf } from "../base/failure.ts";
+import type { Stretch } from "../base/wait_notes.ts";
 import {
   boundedClient,
   PULL_BYTES_MAX,
@@ -34,9 +35,6 @@ const RECENT_MAX = 20;
 
 /** How long the page waits for them. */
 const READ_WITHIN_MS = 250;
-
-/** Pulls that wait for a database. Beyond, the oldest is lost. */
-const UNWRITTEN_MAX = 50;
 
 /** Upstreams of a written pull. */
 const UPSTREAMS_WRITTEN_MAX = 4;
@@ -124,6 +122,8 @@ export interface PullsDeps {
   readonly nameOf: (name: string) => Promise<string | undefined>;
   /** The upstreams that a request waited for, by its store path hash or its NAR's name. */
   readonly waitsOf: (name: string, fromMs: number, toMs: number) => readonly UpstreamStretch[];
+  /** When the last upstream had sent that file; Infinity: not yet, or it is unknown. */
+  readonly askedUntil: (name: string) => number;
   readonly log: Pick<Logger, "debug">;
 }
 
@@ -134,7 +134,7 @@ export class Pulls implements AsyncDisposable {
   readonly #notes = new RequestNotes(() => void clock.after(0, () => this.#notes.tell(), false));
   #timer: Timer | undefined;
   #isStopped = false;
-  /** Pulls that are over, and have no row yet. */
+  /** Pulls that are over, and have no row yet; at most as many as the table holds, as below. */
   #ended: ToldPull[] = [];
   #unwritten: PullRow[] = [];
   #describing: Promise<void> = Promise.resolve();
@@ -167,16 +167,37 @@ export class Pulls implements AsyncDisposable {
     this.#notes.narinfoHit(pull, narName, bytes, startedAtMs, endedAtMs);
   }
 
-  /** Any other request has ended; `asked`: its path, as upstreams were asked for it. */
+  /**
+   * Any other request has ended; `asked`: its path, as upstreams were asked for it. `starved`: when
+   * its client had all that there was of the body.
+   */
   requestEnded(
     pull: OpenPull,
     request: Omit<EndedRequest, "isLast" | "waits">,
     asked: string,
+    starved: readonly Stretch[] = [],
   ): void {
-    const waits = request.isFromUpstream
-      ? this.#deps.waitsOf(asked, request.startedAtMs, request.endedAtMs)
-      : [];
-    this.#notes.ended(pull, { ...request, waits });
+    this.#notes.ended(pull, { ...request, waits: this.#waitsOf(request, asked, starved) });
+  }
+
+  /** Until the first byte, and then as long as the upstream sends and the client waits for that. */
+  #waitsOf(
+    { isFromUpstream, startedAtMs, answeredAtMs }: Omit<EndedRequest, "isLast" | "waits">,
+    asked: string,
+    starved: readonly Stretch[],
+  ): EndedRequest["waits"] {
+    if (!isFromUpstream) return [];
+    const untilMs = starved.length === 0 ? 0 : this.#deps.askedUntil(asked);
+    const sending = starved.map(({ fromMs, toMs }) => ({
+      fromMs: Math.max(fromMs, answeredAtMs),
+      toMs: Math.min(toMs, untilMs),
+    }));
+    return [{ fromMs: startedAtMs, toMs: answeredAtMs }, ...sending]
+      .filter(({ fromMs, toMs }) => toMs > fromMs)
+      .flatMap(({ fromMs, toMs }): EndedRequest["waits"] => {
+        const known = this.#deps.waitsOf(asked, fromMs, toMs);
+        return known.length > 0 ? known : [{ upstream: undefined, fromMs, toMs }];
+      });
   }
 
   /** Writes the pulls that are over. Never rejects. */
@@ -254,7 +275,7 @@ export class Pulls implements AsyncDisposable {
 
   #take(atMs: number): void {
     this.#notes.tell();
-    this.#ended = [...this.#ended, ...this.#open.ended(atMs)].slice(-UNWRITTEN_MAX);
+    this.#ended = [...this.#ended, ...this.#open.ended(atMs)].slice(-PULLS_MAX);
   }
 
   async #write(): Promise<void> {
@@ -277,7 +298,7 @@ export class Pulls implements AsyncDisposable {
     this.#take(clock.nowMs());
     return this.#describing = this.#describing.then(async () => {
       for (const pull of this.#ended.splice(0)) {
-        this.#unwritten = [...this.#unwritten, await this.#rowOf(pull)].slice(-UNWRITTEN_MAX);
+        this.#unwritten = [...this.#unwritten, await this.#rowOf(pull)].slice(-PULLS_MAX);
       }
     });
   }
@@ -319,8 +340,8 @@ export class Pulls implements AsyncDisposable {
 }
 
 /**
- * A request's begin, its wait and its sending; behind these, the index of the host that it waited
- * for, if that is one. Otherwise each host has its own wait and sending behind its index.
+ * A request's begin, its wait and its sending; behind these, the index of the host that has all of
+ * both, if one has. Otherwise each host has its own wait and sending behind its index.
  */
 type StoredTimes = readonly number[] | 0;
 
@@ -393,8 +414,10 @@ function storedTimes(times: PulledTimes | undefined, hosts: readonly string[]): 
   const all = [atMs, waitedMs, sentMs];
   if (!isFromUpstream) return all;
   const indexOf = ({ host }: HostTimes) => host === undefined ? UNKNOWN_HOST : hosts.indexOf(host);
-  const [only, ...others] = upstreams;
-  if (others.length === 0) return [...all, only === undefined ? UNKNOWN_HOST : indexOf(only)];
+  const [only = { waitedMs: 0, sentMs: 0 }, ...others] = upstreams;
+  const isAll = only.waitedMs === waitedMs && only.sentMs === sentMs;
+  if (others.length === 0 && isAll) return [...all, indexOf(only)];
+  if (upstreams.length === 0) return [...all, UNKNOWN_HOST, 0, 0];
   return [...all, ...upstreams.flatMap((one) => [indexOf(one), one.waitedMs, one.sentMs])];
 }
 

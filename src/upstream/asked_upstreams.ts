@@ -1,13 +1,12 @@
 import { lruOf } from "../base/lru.ts";
 import { ownText } from "../base/own_text.ts";
+import type { Stretch } from "../base/wait_notes.ts";
 import { stemOf } from "../nix/nar_name.ts";
 import { clock } from "../runtime/current.ts";
 
-/** A stretch of time in which a request waited for an upstream, or got a file from it. */
-export interface UpstreamStretch {
+/** A stretch of time in which a request waited for an upstream. */
+export interface UpstreamStretch extends Stretch {
   readonly upstream: string;
-  readonly fromMs: number;
-  readonly toMs: number;
 }
 
 /** Ends what an upstream was asked for. `isLost`: nobody waits for it any more. */
@@ -80,6 +79,13 @@ export class AskedUpstreams {
   now(name: string): readonly string[] {
     const running = this.#running.get(stemOf(name)) ?? [];
     return [...new Set(running.map(({ upstream }) => upstream))];
+  }
+
+  /** When the last request for `name` ended. Infinity: one runs, or larder knows of none. */
+  endOf(name: string): number {
+    const key = stemOf(name);
+    const ended = this.#running.has(key) ? [] : this.#ended.peek(key) ?? [];
+    return ended.length === 0 ? Infinity : Math.max(...ended.map(({ toMs }) => toMs));
   }
 
   #end(key: string, asked: Asked): void {

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import type { Delivery } from "../../src/http/message/client_request.ts";
 import { generateSecretKey } from "../../src/nix/signature.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { HeldClock } from "../support/held_clock.ts";
+import { GatedNar } from "../support/gated_nar.ts";
+import { RawConnection, requestText } from "../support/raw_http.ts";
 import { prefetchingCache } from "../support/prefetching.ts";
 import { scrape } from "../support/scrape.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -21,8 +24,10 @@ const narinfoOf = ({ storePathHash }: StoreObject) => `/${storePathHash}.narinfo
 const hostOf = ({ url }: FakeUpstream) => new URL(url).host;
 
 interface Shown {
+  readonly id: string;
   readonly sentence: string;
   readonly waiting_seconds: number;
+  readonly fetching_seconds: number;
   readonly sending_seconds: number;
   readonly waited_for: readonly {
     readonly upstream: string | null;
@@ -210,3 +215,60 @@ Deno.test("pulls: a stored narinfo that was asked for again in vain has waited, 
   assert.equal(told, 7);
   assert.ok(pull?.waited_for.every(({ upstream }) => upstream !== null));
 });
+
+/** More than the buffers of a connection hold. */
+const large = makeStoreObject({ name: "large-1.0", seed: 9, size: 20_000_000 });
+
+Deno.test("pulls: what a slow client takes from a download that is over is sending", async () => {
+  await using scene = await Scene.open();
+  const { second, cache, clock } = scene;
+  second.add(large);
+  const path = await cache.narPath(large.storePathHash, WARM);
+  await using server = cache.listen();
+  await using connection = await RawConnection.open(server.port);
+  await connection.send(requestText("GET", path));
+  const { headers, reader } = await connection.answer();
+  assert.equal(headers.get("x-cache"), "MISS");
+  await cache.downloadsOver();
+  clock.advance(13_000);
+  await reader.read();
+  const pull = await endedPull(cache);
+  assert.deepEqual([pull.fetching_seconds, pull.sending_seconds], [0, 13]);
+  const html = { accept: "text/html" };
+  const page = await (await cache.get("/", html)).text();
+  assert.match(page, />Last pull: large-1\.0, 13 s<|>Running pull: large-1\.0, 13 s so far</);
+});
+
+Deno.test("pulls: what a client waits for behind the first byte is its upstream's", async () => {
+  using clock = new HeldClock(BEGIN_MS);
+  await using nar = await GatedNar.open(large, { nowMs: () => clock.wallMs() }, WARM);
+  const { cache, gate, path, bytes, upstream } = nar;
+  let delivery: Delivery | undefined;
+  await using server = cache.listen({
+    handle: (request, own) => cache.handle(request, delivery = own),
+  });
+  await using connection = await RawConnection.open(server.port);
+  await connection.send(requestText("GET", path));
+  gate.release(1_000_000);
+  const { reader } = await connection.answer();
+  const first = await reader.read(999_999);
+  await eventually("the server waits for more", () => delivery?.sentBytes === first.length);
+  clock.advance(6_000);
+  gate.open();
+  await cache.downloadsOver();
+  clock.advance(3_000);
+  assert.equal(first.length + (await reader.read()).length, bytes.length);
+  const pull = await endedPull(cache);
+  assert.deepEqual([pull.fetching_seconds, pull.sending_seconds], [6, 3]);
+  const whole = await (await cache.get(`/pulls/${pull.id}`)).json();
+  assert.equal(whole.slowest[0].upstream, hostOf(upstream));
+  assert.match(pull.sentence, new RegExp(`6\\.0 s .*${hostOf(upstream)}`));
+});
+
+/** The newest pull, once its only request has ended. */
+async function endedPull(cache: TestCache): Promise<Shown> {
+  await eventually("its request has ended", async () => (await pullsOf(cache)).length > 0);
+  const [pull] = await pullsOf(cache);
+  assert.ok(pull);
+  return pull;
+}

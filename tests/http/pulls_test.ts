@@ -186,6 +186,7 @@ Deno.test("pulls: bad input gets a sentence", async () => {
       ["/pulls?klient=a", /^Bad Request: unknown parameter klient: expected client\n$/],
       ["/pulls?client=a&client=b", /^Bad Request: parameter client more than once: /],
       ["/pulls?client=a&%1b[31m=b", /^Bad Request: unknown parameter: expected client\n$/],
+      ["/pulls/..%2f", /^Bad Request: the path has a broken escape, .* escaped slash\n$/],
       ["/pulls/0-0?client=a", /^Bad Request: unknown parameter client: expected none\n$/],
     ] as const
   ) {
@@ -193,9 +194,11 @@ Deno.test("pulls: bad input gets a sentence", async () => {
     assert.equal(answer.status, 400, path);
     assert.match(await answer.text(), line);
   }
-  const unknown = await cache.get("/pulls/0-0");
-  assert.equal(unknown.status, 404);
-  assert.match(await unknown.text(), /^Not Found: no pull has this id\. .*\/pulls lists them\n$/);
+  for (const id of ["0-0", "", "a/b"]) {
+    const unknown = await cache.get(`/pulls/${id}`);
+    assert.equal(unknown.status, 404);
+    assert.match(await unknown.text(), /^Not Found: no pull has this id\. .*\/pulls lists them\n$/);
+  }
   assert.deepEqual(await pullsOf(cache, "?client=nobody"), []);
 });
 

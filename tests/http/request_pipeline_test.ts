@@ -119,7 +119,7 @@ for (const [target, status] of HOSTILE) {
     const answer = await rawRequest(server.port, requestText("GET", target));
     assert.match(String(answer.status), status);
     const body = new TextDecoder().decode(answer.body);
-    assert.match(body, /^(Not Found|Bad Request|OK)?\n?$/);
+    assert.match(body, /^(Not Found|Bad Request(: the path has [a-z, ]+)?|OK)?\n?$/);
   });
 }
 

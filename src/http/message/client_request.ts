@@ -1,5 +1,6 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
+import type { Stretch } from "../../base/wait_notes.ts";
 
 /** A request of another method changes nothing. */
 export const CHANGING_METHODS: ReadonlySet<string> = new Set(["POST", "PUT", "DELETE"]);
@@ -50,4 +51,6 @@ export interface Delivery {
   readonly ended: Promise<DeliveryEnd>;
   /** Bytes of the body sent so far, without the framing of chunks. */
   readonly sentBytes: number;
+  /** When the client had all that there was, and the body had no more. Default: unknown. */
+  readonly waits?: readonly Stretch[];
 }

@@ -88,8 +88,8 @@ function tenth(value: number): number {
 
 const SHARES = [
   ["waiting", "waited for an upstream"],
-  ["fetching", "sent while it came from an upstream"],
-  ["sending", "sent from the store"],
+  ["fetching", "waited for the rest of a file"],
+  ["sending", "sent what was here"],
   ["pause", "the client itself"],
 ] as const;
 
@@ -167,17 +167,17 @@ function pathCount({ paths: { hit, joined, ahead, fetched, absent } }: Pull): nu
 function pathRow(path: PullPath, { ms }: Pull): Html {
   const { name, narinfo, nar, bytes } = path;
   const told = timesOf(path);
-  const bars = [narinfo, nar].map((times) =>
-    times !== undefined && [
-      bar("waiting", times.atMs, times.waitedMs, ms),
-      bar(
-        times.isFromUpstream ? "fetching" : "sending",
-        times.atMs + times.waitedMs,
-        times.sentMs,
-        ms,
-      ),
-    ]
-  );
+  const bars = [narinfo, nar].map((times) => {
+    if (times === undefined) return false;
+    const { atMs, waitedMs, sentMs, upstreams } = times;
+    const fetchedMs = Math.min(sentMs, upstreams.reduce((sum, one) => sum + one.sentMs, 0));
+    const sentAtMs = atMs + waitedMs;
+    return [
+      bar("waiting", atMs, waitedMs, ms),
+      bar("fetching", sentAtMs, fetchedMs, ms),
+      bar("sending", sentAtMs + fetchedMs, sentMs - fetchedMs, ms),
+    ];
+  });
   return markup`<li><b>${name}</b> <span class="quiet">${told}${
     bytes > 0 && `, ${formatBytes(bytes)}`
   }</span><svg class="shares" viewBox="0 0 1000 8" preserveAspectRatio="none" role="img"

@@ -1,3 +1,4 @@
+import type { Stretch } from "../../base/wait_notes.ts";
 import type { OpenPull, PathResult } from "../../history/open_pulls.ts";
 import type { Pulls } from "../../history/pulls.ts";
 import { MEMBER_HEADER } from "../../upstream/member_request.ts";
@@ -24,12 +25,14 @@ export interface PulledRequest {
   readonly answeredAtMs: number;
   readonly endedAtMs: number;
   readonly bytes: number;
+  /** When the client had all that there was of the body. */
+  readonly waits: readonly Stretch[];
 }
 
 /** Notes for a pull how a request went that was no stored narinfo. */
 export function notePulled(pulls: Pick<Pulls, "requestEnded">, pulled: PulledRequest): void {
   const { pull, kind, request, answer, bytes } = pulled;
-  const { startedAtMs, answeredAtMs, endedAtMs } = pulled;
+  const { startedAtMs, answeredAtMs, endedAtMs, waits } = pulled;
   const { counted, narName, status } = answer;
   const result = counted === undefined ? undefined : RESULTS[counted];
   const isAbsent = counted === undefined && status === 404;
@@ -41,7 +44,8 @@ export function notePulled(pulls: Pick<Pulls, "requestEnded">, pulled: PulledReq
   const times = { startedAtMs, answeredAtMs, endedAtMs };
   const how = { kind, result: result ?? "absent", isFromUpstream } as const;
   const named = { name: narName ?? asked, bytes };
-  pulls.requestEnded(pull, { ...how, ...times, ...named }, kind === "narinfo" ? asked : named.name);
+  const wanted = kind === "narinfo" ? asked : named.name;
+  pulls.requestEnded(pull, { ...how, ...times, ...named }, wanted, waits);
 }
 
 /** The hash of a narinfo, or the name of a NAR file, as the client wrote it. */

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Facts } from "../../base/failure.ts";
+import type { Stretch } from "../../base/wait_notes.ts";
 import type { OpenPull } from "../../history/open_pulls.ts";
 import type { Pulls } from "../../history/pulls.ts";
 import { clock } from "../../runtime/current.ts";
@@ -91,7 +92,9 @@ export class RequestObserver {
       return this.#finish(answered, "sent");
     }
     const answeredAtMs = answered.pull && clock.nowMs();
-    delivery.ended.then((ended) => this.#finish(answered, ended, delivery.sentBytes, answeredAtMs));
+    delivery.ended.then((ended) =>
+      this.#finish(answered, ended, delivery.sentBytes, answeredAtMs, delivery)
+    );
   }
 
   /** Counts and logs a request that the server refused. */
@@ -119,6 +122,7 @@ export class RequestObserver {
     ended: DeliveryEnd,
     sentBytes?: number,
     answeredAtMs?: number,
+    delivery?: Pick<Delivery, "waits">,
   ): void {
     const { answer, span, pull } = answered;
     const outcome = OUTCOMES[ended];
@@ -134,7 +138,10 @@ export class RequestObserver {
       if (isHit && narName !== undefined && typeof body === "string") {
         // A narinfo: it has as many bytes as characters.
         this.#deps.pulls?.narinfoHit(pull, narName, body.length, answered.startedAtMs, endedAtMs);
-      } else this.#notePulled(answered, pull, { endedAtMs, answeredAtMs, sentBytes });
+      } else {
+        const waits = delivery?.waits ?? [];
+        this.#notePulled(answered, pull, { endedAtMs, answeredAtMs, sentBytes, waits });
+      }
     }
     if (span === undefined) return this.#log(answered, ended, sentBytes);
     const bytes = sentBytes ?? announcedBytes(answer);
@@ -145,16 +152,21 @@ export class RequestObserver {
   #notePulled(
     { route, request, answer, startedAtMs }: Answered,
     pull: OpenPull,
-    end: { endedAtMs: number; answeredAtMs: number | undefined; sentBytes: number | undefined },
+    end: {
+      readonly endedAtMs: number;
+      readonly answeredAtMs: number | undefined;
+      readonly sentBytes: number | undefined;
+      readonly waits: readonly Stretch[];
+    },
   ): void {
-    const { endedAtMs, answeredAtMs = endedAtMs, sentBytes } = end;
+    const { endedAtMs, answeredAtMs = endedAtMs, sentBytes, waits } = end;
     const { pulls } = this.#deps;
     const kind = route?.ofPath;
     if (kind === undefined || pulls === undefined) return pull.uncounted();
     const bytes = sentBytes ?? announcedBytes(answer);
     notePulled(pulls, {
       ...{ pull, kind, request, answer, bytes },
-      ...{ startedAtMs, answeredAtMs, endedAtMs },
+      ...{ startedAtMs, answeredAtMs, endedAtMs, waits },
     });
   }
 

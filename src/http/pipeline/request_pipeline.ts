@@ -42,6 +42,9 @@ interface IdentifiedRequest {
   readonly requestId: string;
 }
 
+const BAD_PATH =
+  "Bad Request: the path has a broken escape, a control character or an escaped slash";
+
 const MALFORMED = { kind: "malformed" } as const;
 
 /** The phrase of status 405. */
@@ -93,7 +96,7 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     { request, requestId }: IdentifiedRequest,
   ): Promise<Answer> {
     const head = request.method === "HEAD";
-    if (match.kind === "malformed") return statusAnswer(400, head);
+    if (match.kind === "malformed") return lineAnswer(400, BAD_PATH, head);
     if (match.kind === "none") return statusAnswer(404, head);
     if (match.kind === "method") {
       const { route: { query }, allow } = match;

@@ -55,7 +55,7 @@ export function pullRoutes({ pulls, page, nowMs }: PullRouteDeps): readonly Rout
     },
   }, {
     name: "/pulls/{id}",
-    path: /^\/pulls\/([^/]+)$/,
+    path: /^\/pulls\/(.*)$/,
     audience: "own-names",
     query: {},
     methods: {

@@ -166,6 +166,7 @@ export class Connection {
       date: this.#deps.ticks.date,
       reads: (reader) => void (this.#reader = reader),
       sent: (byteLength) => received.sent(byteLength),
+      waited: (fromMs, toMs) => received.waited(fromMs, toMs),
     });
     received.end("sent");
     this.#request = undefined;
@@ -229,6 +230,7 @@ export class Connection {
       ...{ isHead: false, keepsAlive: false, isOld: false, date },
       reads: () => {},
       sent: () => {},
+      waited: () => {},
     });
   }
 

@@ -1,5 +1,6 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
+import { type Stretch, WaitNotes } from "../../base/wait_notes.ts";
 import type { ClientRequest, Delivery, DeliveryEnd } from "../message/client_request.ts";
 import type { Activity } from "./activity.ts";
 import type { RequestBody } from "./request_body.ts";
@@ -38,6 +39,7 @@ export class ReceivedRequest implements ClientRequest, Delivery {
   #ended: PromiseWithResolvers<DeliveryEnd> | undefined;
   #end: DeliveryEnd | undefined;
   #sentBytes = 0;
+  #waits: WaitNotes | undefined;
 
   /** `incoming`: the body, if the head announces one. */
   constructor(head: RequestHead, incoming: RequestBody | undefined, connection: ConnectionFacts) {
@@ -118,6 +120,15 @@ export class ReceivedRequest implements ClientRequest, Delivery {
     this.#ended ??= Promise.withResolvers();
     if (this.#end !== undefined) this.#ended.resolve(this.#end);
     return this.#ended.promise;
+  }
+
+  get waits(): readonly Stretch[] {
+    return this.#waits?.stretches ?? [];
+  }
+
+  /** The body had nothing to send. */
+  waited(fromMs: number, toMs: number): void {
+    if (toMs > fromMs) (this.#waits ??= new WaitNotes()).add(fromMs, toMs);
   }
 
   sent(byteLength: number): void {

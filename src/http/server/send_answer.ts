@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { Bytes } from "../../base/bytes.ts";
+import { clock } from "../../runtime/current.ts";
 import { type Answer, statusAnswer } from "../message/answer.ts";
 import type { Activity } from "./activity.ts";
 import { formatAnswerHead, type HeadParts } from "./answer_head.ts";
@@ -19,6 +20,8 @@ export interface Sending {
    */
   readonly reads: (reader: BodyReader | undefined) => void;
   readonly sent: (byteLength: number) => void;
+  /** Called with each time in which a running body had nothing to send. */
+  readonly waited: (fromMs: number, toMs: number) => void;
 }
 
 const ENCODER = new TextEncoder();
@@ -82,14 +85,20 @@ async function sendStream(
   }
 }
 
-async function sendChunks(
-  reader: BodyReader,
-  { answerWriter, activity, sent }: Sending,
-): Promise<void> {
+/** The length of the next piece; 0 at the end. */
+async function nextOf(reader: BodyReader, { activity, waited }: Sending): Promise<number> {
+  // The client is not stalled while there is nothing to send.
+  activity.enter("answering");
+  const fromMs = clock.nowMs();
+  const length = await reader.next();
+  waited(fromMs, clock.nowMs());
+  return length;
+}
+
+async function sendChunks(reader: BodyReader, sending: Sending): Promise<void> {
+  const { answerWriter, sent } = sending;
   for (;;) {
-    // The client is not stalled while there is nothing to send.
-    activity.enter("answering");
-    const length = await reader.next();
+    const length = await nextOf(reader, sending);
     if (length === 0) return await answerWriter.together("0\r\n\r\n");
     await answerWriter.together(`${length.toString(16)}\r\n`);
     await answerWriter.bytes(reader.piece);
@@ -98,16 +107,12 @@ async function sendChunks(
   }
 }
 
-async function sendLength(
-  reader: BodyReader,
-  { answerWriter, activity, sent }: Sending,
-  length: number,
-): Promise<void> {
+async function sendLength(reader: BodyReader, sending: Sending, length: number): Promise<void> {
+  const { answerWriter, sent } = sending;
   // This frame waits as long as the client, so it must not refer to a piece.
   const write = (bytes: Uint8Array) => answerWriter.some(bytes);
   for (let left = length;;) {
-    activity.enter("answering");
-    const pieceLength = await reader.next();
+    const pieceLength = await nextOf(reader, sending);
     if (pieceLength > left) throw new BrokenBody("longer than announced");
     if (pieceLength === 0 && left > 0) throw new BrokenBody("shorter than announced");
     if (pieceLength === 0) return;

@@ -9,7 +9,14 @@ const SILENCE_MS = 10_000;
 
 function pullsOver(keeper: PullsDeps["keeper"], more: Partial<PullsDeps> = {}): Pulls {
   const nameOf = (name: string) => Promise.resolve(`name of ${name}`);
-  return new Pulls({ keeper, nameOf, waitsOf: waitedForItself, log: { debug() {} }, ...more });
+  return new Pulls({
+    keeper,
+    nameOf,
+    waitsOf: waitedForItself,
+    askedUntil: () => Infinity,
+    log: { debug() {} },
+    ...more,
+  });
 }
 
 const waitedForItself: PullsDeps["waitsOf"] = (name, fromMs, toMs) => [
@@ -129,6 +136,15 @@ Deno.test("pulls: memory is bounded, whoever asks for whatever", async () => {
   const [only] = await pulls.newest();
   assert.equal(only?.paths.fetched, 20_000, "each is counted, though few are named");
   assert.ok(((await pulls.find(only?.id ?? ""))?.slowest.length ?? 0) <= 50);
+});
+
+Deno.test("pulls: all that run when larder stops are kept", async () => {
+  using clock = new HeldClock(BEGIN_MS);
+  const keeper = new MemoryMetadataStore();
+  const pulls = pullsOver(keeper);
+  for (let client = 0; client < 100; client++) fetched(clock, pulls, `${client}`, "a", 1);
+  await pulls[Symbol.asyncDispose]();
+  assert.equal((await keeper.pulls(200)).length, 100);
 });
 
 Deno.test("pulls: a running one is shown as running, and keeps its id when it ends", async () => {
