@@ -1,3 +1,4 @@
+import { counted } from "../base/format_units.ts";
 import { ownText } from "../base/own_text.ts";
 import type { Stretch } from "../base/wait_notes.ts";
 import { stemOf } from "../nix/nar_name.ts";
@@ -9,8 +10,14 @@ export const SILENCE_MS = 10_000;
 /** A client that is never silent begins a new pull after this time. */
 const PULL_MAX_MS = 3_600_000;
 
-/** Pulls at a time. The requests of further clients are in no pull. */
+/** Pulls at a time. Further clients share one more. */
 const PULLS_AT_ONCE_MAX = 128;
+
+/** The key of that one: no client has it. */
+const SHARED = "";
+
+/** Clients that a shared pull counts. */
+const SHARING_MAX = 1_000;
 
 /** Paths whose names all pulls together remember. Beyond, each NAR request counts as a path. */
 const NAMES_MAX = 4_096;
@@ -35,6 +42,13 @@ export const RESULTS = ["hit", "joined", "ahead", "fetched"] as const;
 
 export type PathResult = (typeof RESULTS)[number];
 
+/** When a request waited for an upstream; `undefined`: an unknown one. */
+export interface WaitedStretch extends Stretch {
+  readonly upstream: string | undefined;
+  /** True if it did not have the path. */
+  readonly isInVain?: boolean;
+}
+
 /** A request that has ended. Its times are those of one clock. */
 export interface EndedRequest {
   readonly kind: "narinfo" | "nar";
@@ -45,9 +59,9 @@ export interface EndedRequest {
   readonly isFromUpstream: boolean;
   /**
    * When it waited for upstreams: before its first byte, and behind it, while the client had all
-   * that there was. `undefined`: for an unknown one.
+   * that there was.
    */
-  readonly waits: readonly (Stretch & { readonly upstream: string | undefined })[];
+  readonly waits: readonly WaitedStretch[];
   readonly startedAtMs: number;
   /** When the first byte of the answer was there. */
   readonly answeredAtMs: number;
@@ -62,6 +76,8 @@ export interface WaitedFor {
   readonly upstream: string | undefined;
   readonly waitedMs: number;
   readonly sentMs: number;
+  /** True if it did not have the path. */
+  readonly isInVain: boolean;
 }
 
 /** The two times of a request. */
@@ -94,7 +110,7 @@ export interface UpstreamTimes {
   readonly upstream: string | undefined;
   readonly waitedPaths: number;
   readonly waitedMs: number;
-  /** Requests that it, too, answered with nothing. */
+  /** Requests for what it did not have. */
   readonly inVain: number;
   readonly sentPaths: number;
   readonly sentMs: number;
@@ -149,7 +165,8 @@ const SENT_SHIFT = WAITED_SHIFT + UPSTREAMS_MAX + 1;
 
 /** The pull of one client, as long as it goes on. */
 export class OpenPull {
-  readonly client: string;
+  #client: string;
+  readonly #sharing = new Set<string>();
   /** Names it from the first look on. */
   id: string | undefined;
   /** Requests that run, counted or not. */
@@ -178,9 +195,21 @@ export class OpenPull {
   #isEnded = false;
 
   constructor(client: string, openedAtMs: number, room: Room) {
-    this.client = client;
+    this.#client = client;
     this.openedAtMs = openedAtMs;
     this.#room = room;
+  }
+
+  /** A name or address; of a shared pull, how many they are. */
+  get client(): string {
+    return this.#client;
+  }
+
+  /** One of the clients that share the pull. */
+  shared(client: string): void {
+    if (this.#sharing.size >= SHARING_MAX || this.#sharing.has(client)) return;
+    this.#sharing.add(ownText(client));
+    this.#client = `${counted(this.#sharing.size, "client")} more`;
   }
 
   /** A stored narinfo was sent: the most frequent request, which makes no object. */
@@ -221,8 +250,10 @@ export class OpenPull {
     const upstreams = isFromUpstream ? this.#noteUpstreams(request, firstByteAtMs) : [];
     if (result === "absent") {
       this.#absent++;
-      for (const { known, waitedMs } of upstreams) if (waitedMs > 0) known.inVain++;
     } else this.#named(kind, name, result, upstreams);
+    for (const { known, waitedMs, isInVain } of upstreams) {
+      if (waitedMs > 0 && (result === "absent" || isInVain)) known.inVain++;
+    }
     if (result === "hit" || result === "joined") this.#savedBytes += request.bytes;
     this.#shares.add(SHARE.waiting, startedAtMs, firstByteAtMs);
     if (request.isLast) this.#addLast(SHARE.sending, firstByteAtMs, endedAtMs);
@@ -232,8 +263,8 @@ export class OpenPull {
         ...{ atMs: startedAtMs, isFromUpstream },
         waitedMs: firstByteAtMs - startedAtMs,
         sentMs: Math.max(0, endedAtMs - firstByteAtMs),
-        upstreams: upstreams.map(({ known: { upstream }, waitedMs, sentMs }) => (
-          { upstream, waitedMs, sentMs }
+        upstreams: upstreams.map(({ known: { upstream }, waitedMs, sentMs, isInVain }) => (
+          { upstream, waitedMs, sentMs, isInVain }
         )).sort((a, b) => b.waitedMs + b.sentMs - a.waitedMs - a.sentMs),
       });
     }
@@ -308,16 +339,16 @@ export class OpenPull {
     if (known === undefined && this.#room.names <= 0) {
       if (kind !== "nar") return;
       this.#unnamed[index - 1] = (this.#unnamed[index - 1] ?? 0) + 1;
-      for (const { known, waitedMs, sentMs } of upstreams) {
-        if (waitedMs > 0) known.waitedPaths++;
+      for (const { known, waitedMs, sentMs, isInVain } of upstreams) {
+        if (waitedMs > 0 && !isInVain) known.waitedPaths++;
         if (sentMs > 0) known.sentPaths++;
       }
       return;
     }
     if (known === undefined) this.#room.names--;
     let bits = kind === "nar" ? index << NAR_SHIFT : index;
-    for (const { bit, waitedMs, sentMs } of upstreams) {
-      if (waitedMs > 0) bits |= 1 << WAITED_SHIFT + bit;
+    for (const { bit, waitedMs, sentMs, isInVain } of upstreams) {
+      if (waitedMs > 0 && !isInVain) bits |= 1 << WAITED_SHIFT + bit;
       if (sentMs > 0) bits |= 1 << SENT_SHIFT + bit;
     }
     // A part of the request's target would hold all of it.
@@ -363,16 +394,16 @@ export class OpenPull {
     firstByteAtMs: number,
   ): readonly NotedWait[] {
     const noted = new Map<KnownUpstream, NotedWait>();
-    for (const { upstream, fromMs, toMs } of waits) {
+    for (const { upstream, fromMs, toMs, isInVain = false } of waits) {
       const [known, bit] = this.#upstream(upstream);
       const waitedMs = Math.max(0, Math.min(toMs, firstByteAtMs) - fromMs);
       const sentMs = Math.max(0, toMs - Math.max(fromMs, firstByteAtMs));
       known.shares.add(SHARE.waiting, fromMs, fromMs + waitedMs);
       known.shares.add(SHARE.fetching, toMs - sentMs, toMs);
       this.#shares.add(SHARE.fetching, toMs - sentMs, toMs);
-      const before = noted.get(known) ?? { known, bit, waitedMs: 0, sentMs: 0 };
+      const before = noted.get(known) ?? { known, bit, waitedMs: 0, sentMs: 0, isInVain };
       const both = { waitedMs: before.waitedMs + waitedMs, sentMs: before.sentMs + sentMs };
-      noted.set(known, { ...before, ...both });
+      noted.set(known, { ...before, ...both, isInVain: before.isInVain && isInVain });
     }
     return [...noted.values()];
   }
@@ -423,6 +454,7 @@ interface NotedWait {
   readonly bit: number;
   readonly waitedMs: number;
   readonly sentMs: number;
+  readonly isInVain: boolean;
 }
 
 /**
@@ -439,21 +471,29 @@ export class OpenPulls {
     return this.#pulls.size + this.#ending.size;
   }
 
-  /** A request begins. Its end must be told to its pull; `undefined`: it is in none. */
-  begin(client: string, atMs: number): OpenPull | undefined {
-    let pull = this.#pulls.get(client);
-    if (pull?.isOver(atMs)) {
-      this.#pulls.delete(client);
-      this.#ending.add(pull);
-      pull = undefined;
-    }
+  /** A request begins. Its end must be told to its pull. */
+  begin(client: string, atMs: number): OpenPull {
+    let pull = this.#goingOn(client, atMs);
     if (pull === undefined) {
-      if (this.count >= PULLS_AT_ONCE_MAX) return undefined;
-      pull = new OpenPull(client, atMs, this.#room);
-      this.#pulls.set(client, pull);
+      const isShared = this.count >= PULLS_AT_ONCE_MAX;
+      const key = isShared ? SHARED : client;
+      pull = isShared ? this.#goingOn(key, atMs) : undefined;
+      if (pull === undefined) {
+        pull = new OpenPull(client, atMs, this.#room);
+        this.#pulls.set(key, pull);
+      }
+      if (isShared) pull.shared(client);
     }
     if (pull.running++ === 0) pull.busySinceMs = atMs;
     return pull;
+  }
+
+  #goingOn(key: string, atMs: number): OpenPull | undefined {
+    const pull = this.#pulls.get(key);
+    if (!pull?.isOver(atMs)) return pull;
+    this.#pulls.delete(key);
+    this.#ending.add(pull);
+    return undefined;
   }
 
   /** The pulls that have not ended, the newest first. */
@@ -463,11 +503,7 @@ export class OpenPulls {
 
   /** The pulls that are over at this time. `Infinity` ends them all. */
   ended(atMs: number): readonly (EndedPull & Pick<OpenPull, "id">)[] {
-    for (const pull of this.#pulls.values()) {
-      if (!pull.isOver(atMs)) continue;
-      this.#pulls.delete(pull.client);
-      this.#ending.add(pull);
-    }
+    for (const key of [...this.#pulls.keys()]) this.#goingOn(key, atMs);
     return [...this.#ending].filter((pull) => isTold(pull, atMs)).flatMap((pull) => {
       this.#ending.delete(pull);
       const told = pull.told();

@@ -49,10 +49,10 @@ type ToldPull = EndedPull & Pick<OpenPull, "id">;
 export interface PullUpstream {
   /** Its host; `undefined`: unknown. */
   readonly host?: string;
-  /** Paths that waited for it, and the time in which at least one did. */
+  /** Paths that it had and that waited for it, and the time in which anything did. */
   readonly paths: number;
   readonly waitedMs: number;
-  /** Requests that waited for it, and for which nobody had a path. */
+  /** Requests that waited for it, and for which it had nothing. */
   readonly inVain: number;
   /** Paths that the client got while they came from it. */
   readonly sentPaths: number;
@@ -92,6 +92,8 @@ export interface HostTimes {
   readonly host?: string;
   readonly waitedMs: number;
   readonly sentMs: number;
+  /** True if it did not have the path. */
+  readonly isInVain?: boolean;
 }
 
 /** The times of a request, in milliseconds from the pull's begin. */
@@ -147,8 +149,8 @@ export class Pulls implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** A request begins: it makes no promise, and reads nothing. `undefined`: it is in no pull. */
-  begin(client: string, atMs: number): OpenPull | undefined {
+  /** A request begins: it makes no promise, and reads nothing. */
+  begin(client: string, atMs: number): OpenPull {
     // Only while there is a pull: an idle larder stays asleep.
     if (this.#timer === undefined && !this.#isStopped) {
       this.#timer = clock.every(LOOK_EVERY_MS, () => void this.look(), false);
@@ -177,17 +179,19 @@ export class Pulls implements AsyncDisposable {
     asked: string,
     starved: readonly Stretch[] = [],
   ): void {
-    this.#notes.ended(pull, { ...request, waits: this.#waitsOf(request, asked, starved) });
+    const untilMs = request.isFromUpstream ? this.#deps.askedUntil(asked) : -Infinity;
+    // Where the upstream had sent all before, the time is larder's own.
+    const isFromUpstream = untilMs > request.startedAtMs;
+    const all = isFromUpstream ? this.#waitsOf(request, asked, { starved, untilMs }) : [];
+    this.#notes.ended(pull, { ...request, isFromUpstream, waits: all });
   }
 
   /** Until the first byte, and then as long as the upstream sends and the client waits for that. */
   #waitsOf(
-    { isFromUpstream, startedAtMs, answeredAtMs }: Omit<EndedRequest, "isLast" | "waits">,
+    { startedAtMs, answeredAtMs }: Pick<EndedRequest, "startedAtMs" | "answeredAtMs">,
     asked: string,
-    starved: readonly Stretch[],
+    { starved, untilMs }: { readonly starved: readonly Stretch[]; readonly untilMs: number },
   ): EndedRequest["waits"] {
-    if (!isFromUpstream) return [];
-    const untilMs = starved.length === 0 ? 0 : this.#deps.askedUntil(asked);
     const sending = starved.map(({ fromMs, toMs }) => ({
       fromMs: Math.max(fromMs, answeredAtMs),
       toMs: Math.min(toMs, untilMs),
@@ -341,7 +345,8 @@ export class Pulls implements AsyncDisposable {
 
 /**
  * A request's begin, its wait and its sending; behind these, the index of the host that has all of
- * both, if one has. Otherwise each host has its own wait and sending behind its index.
+ * both, if one has. Otherwise each host has its own wait and sending behind its index; with
+ * `IN_VAIN` added, it did not have the path.
  */
 type StoredTimes = readonly number[] | 0;
 
@@ -355,6 +360,9 @@ type StoredPath = readonly [
 
 /** The index of an unknown host. */
 const UNKNOWN_HOST = -1;
+
+/** More than there are hosts. */
+const IN_VAIN = 1_000;
 
 /** A running pull keeps its id when it ends: links to it go on. */
 function newId(): string {
@@ -370,6 +378,7 @@ function timesFrom(times: RequestTimes | undefined, beganAtMs: number): PulledTi
     upstreams: upstreams.slice(0, HOSTS_WRITTEN_MAX).map(({ upstream, ...own }) => ({
       ...hostFrom(upstream),
       ...{ waitedMs: Math.round(own.waitedMs), sentMs: Math.round(own.sentMs) },
+      ...(own.isInVain ? { isInVain: true } : {}),
     })),
   };
 }
@@ -413,7 +422,8 @@ function storedTimes(times: PulledTimes | undefined, hosts: readonly string[]): 
   const { atMs, waitedMs, sentMs, isFromUpstream, upstreams } = times;
   const all = [atMs, waitedMs, sentMs];
   if (!isFromUpstream) return all;
-  const indexOf = ({ host }: HostTimes) => host === undefined ? UNKNOWN_HOST : hosts.indexOf(host);
+  const indexOf = ({ host, isInVain = false }: HostTimes) =>
+    host === undefined ? UNKNOWN_HOST : hosts.indexOf(host) + (isInVain ? IN_VAIN : 0);
   const [only = { waitedMs: 0, sentMs: 0 }, ...others] = upstreams;
   const isAll = only.waitedMs === waitedMs && only.sentMs === sentMs;
   if (others.length === 0 && isAll) return [...all, indexOf(only)];
@@ -441,8 +451,9 @@ function readTimes(times: StoredTimes, hosts: readonly string[]): PulledTimes | 
   const [atMs = 0, waitedMs = 0, sentMs = 0, ...own] = times;
   const all = { atMs, waitedMs, sentMs, isFromUpstream: own.length > 0 };
   const hostAt = (index = UNKNOWN_HOST) => {
-    const host = hosts[index];
-    return host === undefined ? {} : { host };
+    const isInVain = index >= IN_VAIN;
+    const host = hosts[isInVain ? index - IN_VAIN : index];
+    return { ...(host === undefined ? {} : { host }), ...(isInVain ? { isInVain } : {}) };
   };
   if (own.length === 1) return { ...all, upstreams: [{ ...hostAt(own[0]), waitedMs, sentMs }] };
   const upstreams: HostTimes[] = [];

@@ -7,10 +7,15 @@ import { clock } from "../runtime/current.ts";
 /** A stretch of time in which a request waited for an upstream. */
 export interface UpstreamStretch extends Stretch {
   readonly upstream: string;
+  /** True if that upstream did not have it, or nobody waited for its answer any more. */
+  readonly isInVain: boolean;
 }
 
-/** Ends what an upstream was asked for. `isLost`: nobody waits for it any more. */
-export type EndAsking = (isLost?: boolean) => void;
+/**
+ * Ends what an upstream was asked for. `lost`: nobody waits for it any more. `empty`: it does not
+ * have it.
+ */
+export type EndAsking = (how?: "lost" | "empty") => void;
 
 /** A request to an upstream; it runs while `toMs` is Infinity. */
 interface Asked {
@@ -18,6 +23,7 @@ interface Asked {
   readonly fromMs: number;
   toMs: number;
   isLost: boolean;
+  isInVain: boolean;
 }
 
 /** Names of paths and files whose requests have ended: some 300 bytes each. */
@@ -40,14 +46,21 @@ export class AskedUpstreams {
   /** An upstream is asked for a narinfo, by its store path hash, or for a NAR file, by its name. */
   begin(name: string, upstream: string): EndAsking {
     const key = stemOf(name);
-    const asked: Asked = { upstream, fromMs: clock.nowMs(), toMs: Infinity, isLost: false };
+    const asked: Asked = {
+      upstream,
+      fromMs: clock.nowMs(),
+      toMs: Infinity,
+      isLost: false,
+      isInVain: false,
+    };
     const running = this.#running.get(key);
     if (running === undefined) this.#running.set(ownText(key), [asked]);
     else running.push(asked);
-    return (isLost = false) => {
+    return (how) => {
       if (asked.toMs !== Infinity) return;
       asked.toMs = clock.nowMs();
-      asked.isLost = isLost;
+      asked.isLost = how === "lost";
+      asked.isInVain = how !== undefined;
       this.#end(key, asked);
     };
   }
@@ -66,10 +79,11 @@ export class AskedUpstreams {
       const now = all.filter((one) => one.fromMs < atMs && one.toMs >= atMs).sort(likelier)[0];
       const before = now ?? latest(all.filter((one) => one.toMs < atMs));
       // What larder did first, it did to ask that upstream; and what it did last, with its answer.
-      const [upstream] = [before?.upstream ?? waits.at(-1)?.upstream ?? latest(all)?.upstream];
-      if (upstream === undefined) return waits;
+      const whom = before ?? waits.at(-1) ?? latest(all);
+      if (whom === undefined) return waits;
+      const { upstream, isInVain } = whom;
       const untilMs = Math.max(fromMs, (now ? now.fromMs : before?.toMs) ?? fromMs);
-      waits.push({ upstream, fromMs: untilMs, toMs: atMs });
+      waits.push({ upstream, isInVain, fromMs: untilMs, toMs: atMs });
       atMs = untilMs;
     }
     return waits;

@@ -126,9 +126,9 @@ export class NarinfoQuery implements Disposable {
     const { rank, asked } = this.#options;
     const askedAtMs = clock.nowMs();
     const over = asked?.(source.url);
-    if (over !== undefined) this.#answer.promise.then(() => over(true));
+    if (over !== undefined) this.#answer.promise.then(() => over("lost"));
     const reading = await source.narinfo(storePathHash, signal, rank).catch(unexpected);
-    over?.();
+    over?.(reading.kind === "found" ? undefined : "empty");
     // An answer to a request that larder ended says nothing about the upstream.
     if (signal.aborted) return;
     candidate.reading = reading;

@@ -216,6 +216,19 @@ Deno.test("pulls: a stored narinfo that was asked for again in vain has waited, 
   assert.ok(pull?.waited_for.every(({ upstream }) => upstream !== null));
 });
 
+Deno.test("pulls: who answered last and had nothing was asked in vain", async () => {
+  await using scene = await Scene.open();
+  const { first, second, cache } = scene;
+  second.add(firefox);
+  scene.slow = (upstream, path) => upstream === first && path.endsWith(".narinfo") ? 4_000 : 0;
+  await scene.pull(firefox);
+  assert.deepEqual(await waitsOf(cache), [[hostOf(first), 4, 0, 1]]);
+  const [pull] = await pullsOf(cache);
+  assert.ok(pull?.sentence.includes(`4.0 s waited for ${hostOf(first)} (1 asked in vain)`));
+  const html = await (await cache.get(`/pulls/${pull?.id}`, { accept: "text/html" })).text();
+  assert.ok(html.includes(`waited 4.0 s for the narinfo, asking ${hostOf(first)} in vain`), html);
+});
+
 /** More than the buffers of a connection hold. */
 const large = makeStoreObject({ name: "large-1.0", seed: 9, size: 20_000_000 });
 

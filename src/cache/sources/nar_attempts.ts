@@ -214,9 +214,9 @@ export class NarAttempts {
       answered();
     });
     pace?.[Symbol.dispose]();
-    if (outcome.type === "failed" && outcome.reason === "outrun") over?.(true);
+    if (outcome.type === "failed" && outcome.reason === "outrun") over?.("lost");
     // Another source has brought the whole file meanwhile, or ended the attempts.
-    if (this.#isOver || this.#isJudging || round !== this.#round) return over?.(true);
+    if (this.#isOver || this.#isJudging || round !== this.#round) return over?.("lost");
     // Otherwise the new bytes are those of the source that was taken.
     const addedBytes = isTaken ? this.#target.received - before : 0;
     if (addedBytes > 0) this.#contributors.add(source.upstream);

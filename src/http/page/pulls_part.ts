@@ -204,12 +204,19 @@ function timesOf({ narinfo, nar, result }: PullPath): string {
   return told.length === 0 ? "took a moment" : told.join(", ");
 }
 
-/** ` from cache.nixos.org`; of two: ` from cache.nixos.org (12 s) and cache.example.org (1.0 s)`. */
+/**
+ * ` from cache.nixos.org`; of two: ` from cache.nixos.org (12 s) and cache.example.org (1.0 s)`; of
+ * none that had it: `, asking cache.nixos.org in vain`.
+ */
 function fromOf(upstreams: readonly HostTimes[]): string {
   const waited = upstreams.filter(({ host, waitedMs }) => host !== undefined && waitedMs > 0);
-  if (waited.length === 0) return "";
-  if (waited.length === 1) return ` from ${waited[0]?.host}`;
-  return ` from ${
-    waited.map(({ host, waitedMs }) => `${host} (${shortTime(waitedMs)})`).join(" and ")
+  const named = (some: readonly HostTimes[]) =>
+    some.map(({ host, waitedMs }) =>
+      waited.length === 1 ? host : `${host} (${shortTime(waitedMs)})`
+    ).join(" and ");
+  const had = waited.filter(({ isInVain }) => !isInVain);
+  const none = waited.filter(({ isInVain }) => isInVain);
+  return `${had.length > 0 ? ` from ${named(had)}` : ""}${
+    none.length > 0 ? `, asking ${named(none)} in vain` : ""
   }`;
 }

@@ -5,9 +5,6 @@ import type { Pull, PullUpstream } from "../../history/pulls.ts";
 /** Upstreams that a sentence names. */
 const NAMED_MAX = 3;
 
-/** A shorter part of a pull is a moment. */
-const MOMENT_PART = 0.01;
-
 /** Upstreams whose times together are longer by this part were waited for side by side. */
 const SIDE_BY_SIDE_PART = 0.05;
 
@@ -24,18 +21,16 @@ export interface PullWords {
 
 /** `client`: as it may be shown. */
 export function pullWords(pull: Pull, client: string, nowMs: number): PullWords {
-  const { fetchingMs, sendingMs, pauseMs, upstreams, bytes, savedBytes } = pull;
-  // So short a time is no answer to the question where the time went.
-  const isMoment = fetchingMs < pull.ms * MOMENT_PART;
-  const times = [
-    ...waitsIn(pull),
-    fetchingMs > 0 &&
-    `${shortTime(fetchingMs)} sending what came from ${
-      isMoment ? "upstreams" : sendersOf(upstreams)
-    }`,
-    sendingMs > 0 && `${shortTime(sendingMs)} sending`,
-    pauseMs > 0 && `${shortTime(pauseMs)} of the client itself`,
-  ].filter((part) => part !== false);
+  const { waitingMs, fetchingMs, sendingMs, pauseMs, upstreams, bytes, savedBytes } = pull;
+  // The main cause is the answer, so it comes first.
+  const times = ([
+    [waitingMs, () => waitsIn(pull)],
+    [fetchingMs, () => `${shortTime(fetchingMs)} fetching from ${sendersOf(upstreams)}`],
+    [sendingMs, () => `${shortTime(sendingMs)} sending`],
+    [pauseMs, () => `${shortTime(pauseMs)} of the client itself`],
+  ] as const).filter(([ms]) => ms > 0)
+    .toSorted(([a], [b]) => b - a)
+    .flatMap(([, words]) => words());
   const { hit, joined, ahead, fetched, absent } = pull.paths;
   const paths = [
     hit > 0 && counted(hit, "hit"),
@@ -75,7 +70,6 @@ export function lengthOf({ ms, isRunning }: Pull): string {
 
 /** `15 s waited for cache.nixos.org (2 paths)`, `2 s for cache.example.org (1 path)`. */
 function waitsIn({ waitingMs, upstreams }: Pull): readonly string[] {
-  if (waitingMs === 0) return [];
   const waited = upstreams.filter(({ waitedMs }) => waitedMs > 0)
     .toSorted((a, b) => b.waitedMs - a.waitedMs);
   const [only, ...others] = waited;

@@ -20,7 +20,7 @@ function pullsOver(keeper: PullsDeps["keeper"], more: Partial<PullsDeps> = {}): 
 }
 
 const waitedForItself: PullsDeps["waitsOf"] = (name, fromMs, toMs) => [
-  { upstream: `https://${name}.org`, fromMs, toMs },
+  { upstream: `https://${name}.org`, isInVain: false, fromMs, toMs },
 ];
 
 /** A NAR that waited for an upstream, and then came from it. */
@@ -127,7 +127,7 @@ Deno.test("pulls: memory is bounded, whoever asks for whatever", async () => {
   using clock = new HeldClock(BEGIN_MS);
   await using pulls = pullsOver(new MemoryMetadataStore());
   const begun = Array.from({ length: 500 }, (_, index) => pulls.begin(`${index}`, clock.nowMs()));
-  assert.equal(begun.filter((pull) => pull !== undefined).length, 128, "of so many clients");
+  assert.equal(new Set(begun).size, 129, "of so many clients, and one of the others");
   for (let count = 0; count < 20_000; count++) {
     fetched(clock, pulls, "0", `path-${count}.nar.xz`, 1);
   }
@@ -145,6 +145,32 @@ Deno.test("pulls: all that run when larder stops are kept", async () => {
   for (let client = 0; client < 100; client++) fetched(clock, pulls, `${client}`, "a", 1);
   await pulls[Symbol.asyncDispose]();
   assert.equal((await keeper.pulls(200)).length, 100);
+});
+
+Deno.test("pulls: clients without room for one of their own share one that counts them", async () => {
+  using clock = new HeldClock(BEGIN_MS);
+  await using pulls = pullsOver(new MemoryMetadataStore());
+  for (let count = 0; count < 128; count++) pulls.begin(`${count}`, clock.nowMs());
+  for (const client of ["a", "b", "b", "c"]) fetched(clock, pulls, client, client, 1_000);
+  clock.advance(SILENCE_MS);
+  const [only, ...none] = await pulls.newest();
+  assert.deepEqual([only?.client, only?.paths.fetched, only?.isRunning], [
+    "3 clients more",
+    3,
+    false,
+  ]);
+  assert.deepEqual(none, []);
+});
+
+Deno.test("pulls: a request for what its upstream had sent before has waited for nobody", async () => {
+  using clock = new HeldClock(BEGIN_MS);
+  await using pulls = pullsOver(new MemoryMetadataStore(), {
+    waitsOf: () => [],
+    askedUntil: () => 0,
+  });
+  fetched(clock, pulls, "laptop", "a", 20);
+  const [pull] = await pulls.newest();
+  assert.deepEqual([pull?.waitingMs, pull?.sendingMs, pull?.upstreams], [0, 20, []]);
 });
 
 Deno.test("pulls: a running one is shown as running, and keeps its id when it ends", async () => {
@@ -176,7 +202,7 @@ Deno.test("pulls: a client that always has a request in flight begins a new pull
 Deno.test("pulls: each path counts once for its upstream, however many there are", async () => {
   using clock = new HeldClock(BEGIN_MS);
   await using pulls = pullsOver(new MemoryMetadataStore(), {
-    waitsOf: (_, fromMs, toMs) => [{ upstream: "https://one.org", fromMs, toMs }],
+    waitsOf: (_, fromMs, toMs) => [{ upstream: "https://one.org", isInVain: false, fromMs, toMs }],
   });
   for (const _ of ["narinfo", "nar"]) {
     for (let path = 0; path < 300; path++) fetched(clock, pulls, "ci", `${path}.nar.xz`, 20);

@@ -29,7 +29,7 @@ Deno.test("asked upstreams: one that is let go has been waited for, unless anoth
   clock.advance(20);
   found?.();
   clock.advance(300);
-  late?.(true);
+  late?.("lost");
   assert.deepEqual(told(waits, "path", fromMs, clock.nowMs()), [["late", 320]]);
 
   const againMs = clock.nowMs();
@@ -37,7 +37,7 @@ Deno.test("asked upstreams: one that is let go has been waited for, unless anoth
   clock.advance(200);
   best?.();
   clock.advance(1);
-  worse?.(true);
+  worse?.("lost");
   clock.advance(1);
   assert.deepEqual(told(waits, "path", againMs, clock.nowMs()), [["best", 2], ["best", 200]]);
 });
@@ -50,7 +50,7 @@ Deno.test("asked upstreams: a source that is asked late counts from then on", ()
   clock.advance(2_000);
   waits.begin("file.nar.xz", "second");
   clock.advance(100);
-  slow(true);
+  slow("lost");
   clock.advance(50);
   const all = [["second", 150], ["slow", 2_000]];
   assert.deepEqual(told(waits, "file.nar.zst", fromMs, clock.nowMs()), all, "under any name");

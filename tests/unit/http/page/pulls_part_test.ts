@@ -61,7 +61,7 @@ Deno.test("pulls: a sentence names the upstream at whose pace a file came", () =
   const { times } = pullWords(slow, "laptop", BEGIN_MS);
   assert.equal(
     times,
-    "1 min 10 s sending what came from slow.org (1 path), 1.0 s of the client itself",
+    "1 min 10 s fetching from slow.org (1 path), 1.0 s of the client itself",
   );
 });
 
@@ -81,6 +81,19 @@ Deno.test("pulls: a sentence says how long and for how many paths each upstream 
   assert.match(
     pullWords({ ...PULL, upstreams: sideBySide }, "laptop", BEGIN_MS).times,
     /^15 s waited for cache\.nixos\.org \(2 paths\) and meanwhile 15 s for cache\.example\.org/,
+  );
+});
+
+Deno.test("pulls: the longest share of the time stands first", () => {
+  const slow = { ...PULL, waitingMs: 1_000, fetchingMs: 100, sendingMs: 15_000, pauseMs: 1_900 };
+  const upstreams = [{
+    ...{ host: "cache.nixos.org", paths: 2, waitedMs: 1_000 },
+    ...{ inVain: 0, sentPaths: 1, sentMs: 100 },
+  }];
+  assert.equal(
+    pullWords({ ...slow, upstreams }, "laptop", BEGIN_MS).times,
+    "15 s sending, 1.9 s of the client itself, 1.0 s waited for cache.nixos.org (2 paths), " +
+      "100 ms fetching from cache.nixos.org (1 path)",
   );
 });
 
