@@ -174,7 +174,7 @@ export function buildApp(given: AppParts): App {
       ...{ handOver: stores.handOver, ...remover.nars },
     }),
     pinRoute(pins, names),
-    ...operatingRoutes(pins, space),
+    ...operatingRoutes(pins, pinReads, space),
     pinsRoute(pinReads),
     pinnedClosuresRoute(pinReads),
     pinNamesRoute(pinReads, pins),
@@ -297,9 +297,9 @@ function pinReadsOf({ metadata, generation }: StoreParts, closures: ClosureListe
 }
 
 /** Pins and evictions, for programs and for the page. */
-function operatingRoutes(pins: Pins, space: Space): readonly Route[] {
+function operatingRoutes(pins: Pins, pinReads: PinReads, space: Space): readonly Route[] {
   const gc = (order: GcOrder) => gcEvents(space, order);
-  return [gcRoute({ gc }), ...pageActionRoutes({ pins, gc })];
+  return [gcRoute({ gc }), ...pageActionRoutes({ pins, pinReads, gc })];
 }
 
 function buildCache(

@@ -7,8 +7,8 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { PinNotes } from "./pinned_closures.ts";
 import type { PinReads } from "./pin_reads.ts";
 
-/** Further roots are counted, but not listed. */
-const ROOTS_MAX = 100;
+/** Further roots are counted, but not listed at once. */
+export const WATCHED_ROOTS_MAX = 100;
 
 /** Time after which the roots are read again, without a change of ours. */
 const ROOTS_FOR_MS = 30_000;
@@ -33,7 +33,7 @@ export interface WatchedRoot {
 
 export interface WatchedPins {
   readonly count: number;
-  /** The newest pins, newest first. */
+  /** Pins in their order, the newest first. */
   readonly roots: readonly WatchedRoot[];
   /** Time of the last count. */
   readonly countedAtMs: number | undefined;
@@ -74,8 +74,11 @@ export class PinWatch implements AsyncDisposable {
     this.#rootsStaleAtMs = -Infinity;
   }
 
-  /** `undefined` if the pins are unreadable. */
-  async list(): Promise<WatchedPins | undefined> {
+  /**
+   * The newest pins, or those behind the `from` newest ones, which are read for each call.
+   * `undefined` if the pins are unreadable.
+   */
+  async list(from = 0): Promise<WatchedPins | undefined> {
     const nowMs = this.#deps.nowMs();
     if (this.#roots === undefined || nowMs >= this.#rootsStaleAtMs) {
       this.#rootsStaleAtMs = nowMs + ROOTS_FOR_MS;
@@ -85,7 +88,7 @@ export class PinWatch implements AsyncDisposable {
       this.#counting ??= this.#count();
     }
     try {
-      const { count, newest } = await this.#roots;
+      const { count, newest } = await (from === 0 ? this.#roots : this.#read(from));
       const roots = newest.map((root) => ({ ...root, size: this.#sizes.get(root.root) }));
       return { count, roots, countedAtMs: this.#countedAtMs };
     } catch (error) {
@@ -101,10 +104,10 @@ export class PinWatch implements AsyncDisposable {
     await this.#counting;
   }
 
-  async #read(): Promise<Roots> {
+  async #read(from = 0): Promise<Roots> {
     const pins = await this.#deps.metadata.pins();
     const newest = await Promise.all(
-      pins.slice(-ROOTS_MAX).reverse().map(async (
+      pins.toReversed().slice(from, from + WATCHED_ROOTS_MAX).map(async (
         { storePathHash: root, pinnedAtMs, names: under = [], rolls = false, ...notes },
       ) => {
         return { root, name: await this.#nameOf(root), pinnedAtMs, under, rolls, notes };

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { openBrowser } from "../support/browser.ts";
 import { eventually } from "../support/eventually.ts";
+import { fakeUpstream } from "../support/fake_upstream.ts";
 import { programsMissing, testUnless } from "../support/program.ts";
 import { pageTest, textOf } from "../support/shown_page.ts";
+import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 const UNPIN = `document.querySelector("#pins details")`;
@@ -38,6 +40,58 @@ pageTest(
     });
     assert.deepEqual(await (await fetch(`${url}/pins`)).json(), []);
     assert.equal(await tab.read("location.pathname"), "/");
+    assert.deepEqual(tab.complaints, []);
+  },
+);
+
+testUnless(
+  programsMissing("chromium"),
+  "page actions: after an unpin the list is open where it was, and the page says what went",
+  async () => {
+    const objects = Array.from(
+      { length: 12 },
+      (_, seed) => makeStoreObject({ name: `kept-${seed}`, seed }),
+    );
+    await using upstream = await fakeUpstream({ objects, stored: true });
+    await using cache = await TestCache.open({ upstreams: [upstream] });
+    for (const { storePathHash } of objects) {
+      await cache.narinfo(storePathHash);
+      await cache.request("POST", `/pin/${storePathHash}.narinfo`);
+    }
+    await using server = cache.listen();
+    await using browser = await openBrowser();
+    await using tab = await browser.tab();
+    for (const query of ["?all&range=week", "?range=week"]) {
+      await tab.open(`${server.url}/${query}`);
+      const rows = `[...document.querySelectorAll("#pins .pin")]`;
+      const [name, next] = await tab.read<[string, string]>(
+        `[4, 5].map((at) => ${rows}[at].querySelector("a").textContent)`,
+      );
+      await tab.read(`${rows}[4].closest(".more")?.setAttribute("open", "")`);
+      await tab.read(`void ${rows}[4].querySelector("button").click()`);
+      await eventually("the page is back, and says it", async () => {
+        try {
+          return (await textOf(tab, "unpinned")) === `Unpinned ${name}.`;
+        } catch {
+          // Between two pages there is none.
+          return false;
+        }
+      });
+      const at = await tab.read<string>("location.search");
+      assert.equal(new URLSearchParams(at).has("all"), query.includes("all"), at);
+      assert.equal(new URLSearchParams(at).get("range"), "week");
+      const isInSight = `(() => {
+        const said = document.getElementById("unpinned").getBoundingClientRect();
+        const row = ${rows}.find((one) => one.querySelector("a").textContent === "${next}");
+        const { top, bottom } = row.getBoundingClientRect();
+        return row.checkVisibility() && top >= 0 && bottom <= innerHeight &&
+          said.top >= 0 && said.bottom <= innerHeight;
+      })()`;
+      await eventually(
+        "the next pin and the words are in sight",
+        () => tab.read<boolean>(isInSight),
+      );
+    }
     assert.deepEqual(tab.complaints, []);
   },
 );

@@ -38,6 +38,28 @@ pageTest("page: axe finds nothing, in the light, in the dark and on a phone", as
   }
 });
 
+pageTest("page: figures keep a distance on a phone, in a wide font, too", async ({ tab }) => {
+  for (const [width, font] of [[PHONE_WIDTH, "DejaVu Sans"], [360, "DejaVu Sans"], [320, ""]]) {
+    await tab.resize(Number(width), 740);
+    const gaps = await tab.read<number[]>(`(() => {
+      document.body.style.fontFamily = ${JSON.stringify(font)};
+      const figures = [...document.querySelectorAll(".figures b")];
+      ["133.3 MiB", "133.3 MiB", "261", "100%", "99.9%"]
+        .forEach((text, at) => figures[at].textContent = text);
+      const boxes = figures.map((figure) => {
+        const range = document.createRange();
+        range.selectNodeContents(figure);
+        return range.getBoundingClientRect();
+      });
+      return boxes.slice(1).map((box, at) => [boxes[at], box])
+        .filter(([former, box]) => Math.abs(former.top - box.top) < 4)
+        .map(([former, box]) => box.left - former.right);
+    })()`);
+    assert.ok(gaps.length > 0);
+    assert.ok(gaps.every((gap) => gap >= 8), `${width} px, ${font}: ${gaps}`);
+  }
+});
+
 testUnless(
   programsMissing("chromium"),
   "page: on a phone it takes three screens at most: new, idle after a month, and with all",

@@ -5,6 +5,7 @@ import { makeStoreObject } from "../support/store_object.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 const object = makeStoreObject({ name: "kept", size: 20_000 });
+const other = makeStoreObject({ name: "other", seed: 7 });
 const OWN = { Host: "cache.test", Origin: "http://cache.test", "Sec-Fetch-Site": "same-origin" };
 const FORM = "application/x-www-form-urlencoded";
 
@@ -16,7 +17,7 @@ interface Sent {
 /** A cache that serves one path, and a way to send its page's forms. */
 async function openScene() {
   const closing = new AsyncDisposableStack();
-  const upstream = closing.use(await fakeUpstream({ objects: [object], stored: true }));
+  const upstream = closing.use(await fakeUpstream({ objects: [object, other], stored: true }));
   const cache = closing.use(await TestCache.open({ upstreams: [upstream] }));
   const server = closing.use(cache.listen());
   const post = async (path: string, { form, headers = {} }: Sent) => {
@@ -43,12 +44,43 @@ Deno.test("page actions: a form pins and unpins by a path, a name or a hash", as
     const unpinned = await post("/page/unpin", { form });
     assert.deepEqual(
       [unpinned.status, unpinned.headers.get("location")],
-      [303, "../#packages"],
+      [303, `../?unpinned=${path.includes("kept") ? "kept" : hash}#packages`],
       path,
     );
     assert.deepEqual(await pins(), []);
   }
   assert.equal((await post("/page/pin", { form: `path=${"0".repeat(32)}` })).status, 404);
+});
+
+Deno.test("page actions: an unpin leads back to where the reader was, and is said there", async () => {
+  await using scene = await openScene();
+  const { cache, post } = scene;
+  const hash = object.storePathHash;
+  const locationOf = async (name: string, referer: string) => {
+    const form = new URLSearchParams({ path: `${hash}-${name}` }).toString();
+    return (await post("/page/unpin", { form, headers: { Referer: referer } })).headers.get(
+      "location",
+    );
+  };
+  for (const one of [hash, other.storePathHash]) {
+    await cache.narinfo(one);
+    await cache.request("POST", `/pin/${one}.narinfo`);
+  }
+  const page = "http://cache.test/below/?all&pins=100&range=week&unpinned=old";
+  assert.equal(
+    await locationOf("g++-1.0", page),
+    `../?all=&pins=100&range=week&unpinned=g%2B%2B-1.0#pin-of-${other.storePathHash}`,
+  );
+  const shown = async (search: string) =>
+    /<p id="unpinned" role="status">([^]*?)<\/p>/.exec(
+      await (await cache.get(`/${search}`, { accept: "text/html" })).text(),
+    )?.[1];
+  assert.equal(await shown("?unpinned=g%2B%2B-1.0"), "Unpinned g++-1.0.");
+  assert.equal(await shown(""), "");
+
+  const hostile = await locationOf("kept", "http://x/?x=1&next=//evil.example");
+  assert.equal(hostile, "../?unpinned=kept#packages");
+  assert.equal(await shown(`?unpinned=${encodeURIComponent("<b>call 555</b>")}`), "");
 });
 
 Deno.test("page actions: a form evicts down to a size, an invalid one nothing", async () => {

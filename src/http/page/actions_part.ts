@@ -29,7 +29,7 @@ export function pinForm(root: string, name: string): Html {
 
 export interface UnpinForm {
   readonly root: string;
-  readonly name: string;
+  readonly name: string | null;
   /** The part of the page with this form: both may list the same root. */
   readonly section: "pins" | "packages";
 }
@@ -37,8 +37,10 @@ export interface UnpinForm {
 export function unpinForm({ root, name, section }: UnpinForm): Html {
   return act(
     markup`<summary id="${section}-unpin-${root}">Unpin</summary>`,
-    markup`<form method="post" action="page/unpin"><input type="hidden" name="path" value="${root}">
-<button aria-label="End this protection of ${name}">End this protection</button></form>`,
+    markup`<form method="post" action="page/unpin"><button name="path" value="${root}${
+      name !== null && `-${name}`
+    }"
+ aria-label="End this protection of ${name ?? root}">End this protection</button></form>`,
   );
 }
 

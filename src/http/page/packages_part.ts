@@ -135,7 +135,7 @@ function explained(one: Explanation, mayManage: boolean): Html {
   const [tone, word] = FINDINGS[one.verdict];
   const name = one.name ?? one.hash;
   const form = one.pins?.some(({ root }) => root === one.hash)
-    ? unpinForm({ root: one.hash, name, section: "packages" })
+    ? unpinForm({ root: one.hash, name: one.name, section: "packages" })
     : one.narinfo !== null && pinForm(one.hash, name);
   return markup`<div class="found"><p><span class="mark">${
     toneIcon(tone)

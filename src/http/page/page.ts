@@ -40,6 +40,10 @@ export interface PageFacts extends CacheAddress {
   readonly pulls: readonly ShownPull[];
   /** Show every row of the long lists. */
   readonly isWhole: boolean;
+  /** As many of the newest pins are left out of their list. */
+  readonly pinsFrom: number;
+  /** The name of the pin that the reader has ended a moment ago. */
+  readonly unpinned: string | undefined;
   /** False leaves the buttons out. */
   readonly mayManage: boolean;
   /** True if larder answers `/metrics`. */
@@ -104,7 +108,7 @@ export class Page {
 }
 
 function partsOf(
-  { stats, found, pulls, isWhole, mayManage, hasMetrics, url, publicKeys }: PageFacts,
+  { stats, found, pulls, isWhole, mayManage, hasMetrics, url, publicKeys, ...place }: PageFacts,
 ): Readonly<Record<string, Part>> {
   const lists = { isWhole, range: stats.history.range };
   return {
@@ -123,7 +127,8 @@ function partsOf(
     upstreams: upstreamsPart(stats, lists),
     members: membersPart(stats, lists),
     packages: packagesPart(found, { mayManage }),
-    pins: pinsPart(stats, { ...lists, mayManage }),
+    pins: pinsPart(stats, { ...lists, ...place, mayManage }),
+    unpinned: place.unpinned !== undefined && `Unpinned ${place.unpinned}.`,
     pin: mayManage && PIN_FORM,
     evict: mayManage && EVICT_FORM,
     metrics: hasMetrics && markup`<a href="metrics">Metrics</a>`,
@@ -147,9 +152,9 @@ function about({ version, at, uptime_seconds }: Stats): Html {
   }. Figures of <time datetime="${at}">${shown}</time>.`;
 }
 
-/** Each request sends it, and browsers need no spaces in front. */
+/** Each request sends it, and browsers need no spaces in front, and no lines of comments. */
 function withoutIndent(text: string): string {
-  return text.replace(/^ +/gm, "");
+  return text.replace(/^ *(?:\/\/.*|\/\*.*\*\/)\n|^ +/gm, "");
 }
 
 /** The hash of an inline text, in the form of a Content-Security-Policy. */

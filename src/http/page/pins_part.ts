@@ -1,12 +1,17 @@
+import { WATCHED_ROOTS_MAX } from "../../pins/pin_watch.ts";
 import type { PinnedRootStats, Stats } from "../stats/stats.ts";
 import { counted, formatBytes } from "../../base/format_units.ts";
 import { ago, formatNumber } from "./format.ts";
-import { type Html, markup } from "./markup.ts";
+import { type Html, markup, type Part } from "./markup.ts";
 import { unpinForm } from "./actions_part.ts";
 import { type ListsLook, rows } from "./rows.ts";
 
 export interface PinsLook extends ListsLook {
   readonly mayManage: boolean;
+  /** As many of the newest pins are not in this list. */
+  readonly pinsFrom: number;
+  /** The name of the pin that the reader has ended a moment ago. */
+  readonly unpinned: string | undefined;
 }
 
 /** The pinned roots, and the paths and bytes that each keeps. */
@@ -14,7 +19,7 @@ export function pinsPart(
   { pins, size, at }: Pick<Stats, "pins" | "at"> & {
     readonly size: Pick<Stats["size"], "pinned_bytes">;
   },
-  { mayManage, ...look }: PinsLook,
+  { mayManage, pinsFrom, unpinned, ...look }: PinsLook,
 ): Html {
   if (pins === null) return markup`<p class="none">The pins cannot be read at the moment.</p>`;
   const { count, counted_at, roots } = pins;
@@ -25,7 +30,8 @@ export function pinsPart(
   const isCounting = roots.some(({ bytes }) => bytes === null);
   const shown = {
     ...{ count, section: "packages", list: "pins", ...look },
-    ...{ inSight: 0, allAre: "pins" },
+    ...{ inSight: 0, allAre: "pins", isOpen: unpinned !== undefined },
+    rest: turns({ from: pinsFrom, shown: roots.length, count, range: look.range }),
   };
   const sum = count > 1 &&
     markup`<p class="quiet">All ${formatNumber(count)} keep ${
@@ -54,8 +60,32 @@ function pin(
   }</div><span
  class="detail">${facts}, pinned ${ago(pinned_at, at)}${holders}</span><span
  class="detail">${completeness(notes, at)}</span>${
-    mayManage && unpinForm({ root, name: name ?? root, section: "pins" })
+    mayManage && unpinForm({ root, name, section: "pins" })
   }</li>`;
+}
+
+interface Turns {
+  readonly from: number;
+  readonly shown: number;
+  readonly count: number;
+  readonly range: string;
+}
+
+/** Links to the pins before and behind those of a long list. */
+function turns({ from, shown, count, range }: Turns): Part {
+  const link = (id: string, at: number, words: string) =>
+    markup` <a id="${id}" href="?all&amp;pins=${at}&amp;range=${range}#pins">${words}</a>`;
+  const newer = Math.max(0, Math.min(from, count) - WATCHED_ROOTS_MAX);
+  return shown < count &&
+    markup`<p class="quiet">${
+      shown === 0
+        ? "No pins are that far back."
+        : `Pins ${formatNumber(from + 1)} to ${formatNumber(from + shown)} of ${
+          formatNumber(count)
+        }.`
+    }${from > 0 && link("newer-pins", newer, "Newer")}${
+      from + shown < count && link("older-pins", from + shown, "Older")
+    }</p>`;
 }
 
 /** Whether its closure could be copied without an upstream. */

@@ -27,6 +27,10 @@ export interface RowsLook extends ListsLook {
   readonly inSight?: number;
   /** What all are where none is in sight: "12 up". */
   readonly allAre?: string;
+  /** True if the fold is open. */
+  readonly isOpen?: boolean;
+  /** What stands below a whole list, instead of the number of rows that it does not have. */
+  readonly rest?: Part;
 }
 
 /**
@@ -36,11 +40,13 @@ export interface RowsLook extends ListsLook {
 export function rows<One>(all: readonly One[], look: RowsLook, show: (one: One) => Part): Html {
   const list = (some: readonly One[]) =>
     markup`${some.length > 0 && markup`<ul class="rows">${some.map(show)}</ul>`}`;
-  if (look.isWhole) return markup`${list(all)}${beyond(all.length, all.length, look)}`;
+  if (look.isWhole) return markup`${list(all)}${look.rest ?? beyond(all.length, all.length, look)}`;
   if (look.count <= ROWS_IN_SIGHT) return list(all);
   const inSight = Math.min(ROWS_IN_SIGHT, look.inSight ?? ROWS_IN_SIGHT);
   const shown = Math.min(ROWS_SHOWN, all.length);
-  return markup`${list(all.slice(0, inSight))}<details id="more-${look.list}" class="more">
+  return markup`${list(all.slice(0, inSight))}<details id="more-${look.list}" class="more"${
+    look.isOpen && " open"
+  }>
 <summary id="show-${look.list}">${formatNumber(look.count - inSight)} ${
     inSight === 0 ? look.allAre : "more"
   }</summary>${list(all.slice(inSight, shown))}${beyond(shown, all.length, look)}</details>`;

@@ -14,6 +14,8 @@ import type { Route, Routed } from "./router.ts";
 import type { Searches } from "./searches.ts";
 import { statsJson, statsQueryIn } from "./stats.ts";
 import { queryIn } from "../message/query.ts";
+import { unpinnedIn } from "./page_actions.ts";
+import { wholeNumber } from "../../base/plain_number.ts";
 
 export interface PageRouteDeps extends ClientConfigDeps {
   readonly page: () => Promise<Page>;
@@ -64,12 +66,16 @@ export function pageRoute(deps: PageRouteDeps): Route {
     const { request, head } = routed;
     const mayManage = await routed.mayManage();
     const isToShow = true;
-    const figures = await stats({ ...statsQueryIn(routed), isToShow, listsClients: mayManage });
+    const given = new URLSearchParams(queryIn(request.url));
+    const isWhole = given.has("all");
+    const pinsFrom = isWhole ? wholeNumber(given.get("pins")) ?? 0 : 0;
+    const figures = await stats({
+      ...{ ...statsQueryIn(routed), isToShow, listsClients: mayManage, pinsFrom },
+    });
     const url = await reachableUrl(calledUrl(request.headers, usesTls));
     const found = await searches.findToShow(query, waiterOf(request));
-    const isWhole = new URLSearchParams(queryIn(request.url)).has("all");
     const shown = await page();
-    const look = { isWhole, mayManage, hasMetrics };
+    const look = { isWhole, pinsFrom, unpinned: unpinnedIn(given), mayManage, hasMetrics };
     const recent = (await pulls.recent()).slice(0, isWhole ? undefined : PULLS_SHOWN);
     const clientOf = shownClient(routed, mayManage);
     const listed = recent.map((pull) => ({ pull, client: clientOf(pull.client) }));

@@ -1,14 +1,18 @@
 import { decimalNumber, wholeNumber } from "../../base/plain_number.ts";
+import type { PinReads } from "../../pins/pin_reads.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { markup } from "../page/markup.ts";
 import type { GcRouteDeps } from "./gc.ts";
 import type { Route } from "./router.ts";
+import type { StorePathHash } from "../../nix/store_path.ts";
 import { storePathHashIn } from "./store_path_text.ts";
 
 export interface PageActionsDeps {
   readonly pins: Pick<Pins, "pin" | "unpin">;
+  /** The pins, the oldest first. */
+  readonly pinReads: Pick<PinReads, "pins">;
   readonly gc: GcRouteDeps["gc"];
 }
 
@@ -16,7 +20,7 @@ const FORM_BYTES_MAX = 1_024;
 const GIBIBYTE = 2 ** 30;
 
 /** The forms of the page. They work without JavaScript, and lead back to the page. */
-export function pageActionRoutes({ pins, gc }: PageActionsDeps): readonly Route[] {
+export function pageActionRoutes({ pins, pinReads, gc }: PageActionsDeps): readonly Route[] {
   return [
     action("/page/pin", async (form) => {
       const root = storePathHashIn(form.get("path") ?? "");
@@ -27,11 +31,16 @@ export function pageActionRoutes({ pins, gc }: PageActionsDeps): readonly Route[
           `larder warm ${root} --pin.`,
       );
     }),
-    action("/page/unpin", async (form) => {
+    action("/page/unpin", async (form, { headers }) => {
       const root = storePathHashIn(form.get("path") ?? "");
       if (root === undefined) return statusAnswer(400, false);
+      const roots = (await pinReads.pins()).map(({ storePathHash }) => storePathHash);
       await pins.unpin(root);
-      return back("packages");
+      const at = roots.indexOf(root);
+      // The list of the page has the newest first.
+      const next = at < 0 ? undefined : roots[at - 1] ?? roots[at + 1];
+      const unpinned = (form.get("path") ?? "").trim().replace(/^.*\//, "").replace(`${root}-`, "");
+      return backTo(headers.get("referer"), unpinned, next);
     }),
     action("/page/evict", async (form) => {
       const target = targetIn(form);
@@ -43,7 +52,10 @@ export function pageActionRoutes({ pins, gc }: PageActionsDeps): readonly Route[
   ];
 }
 
-function action(path: string, run: (form: URLSearchParams) => Promise<Answer>): Route {
+function action(
+  path: string,
+  run: (form: URLSearchParams, request: ClientRequest) => Promise<Answer>,
+): Route {
   return {
     name: path,
     path,
@@ -52,7 +64,7 @@ function action(path: string, run: (form: URLSearchParams) => Promise<Answer>): 
     methods: {
       async POST({ request }) {
         const form = await formOf(request);
-        return form === undefined ? statusAnswer(400, false) : await run(form);
+        return form === undefined ? statusAnswer(400, false) : await run(form, request);
       },
     },
   };
@@ -78,6 +90,32 @@ function targetIn(form: URLSearchParams): { readonly targetBytes?: number } | "i
 /** Relative, so that it holds below the path of a proxy, too. */
 function back(section: "packages" | "space-title"): Answer {
   return statusAnswer(303, false, { location: `../#${section}` });
+}
+
+/** What the page's query may keep. */
+const PLACE_PARAMETERS = ["all", "pins", "range", "q"];
+const NAME_REGEXP = /^[\w+.?=-]{1,211}$/;
+
+/** Back to the page that sent the form: it says what was unpinned, and shows the next pin. */
+function backTo(
+  referrer: string | null,
+  unpinned: string,
+  next: StorePathHash | undefined,
+): Answer {
+  const query = new URLSearchParams();
+  const given = URL.parse(referrer ?? "")?.searchParams ?? [];
+  for (const [name, value] of given) {
+    if (PLACE_PARAMETERS.includes(name)) query.set(name, value);
+  }
+  query.set("unpinned", unpinned);
+  const place = next === undefined || query.has("q") ? "packages" : `pin-of-${next}`;
+  return statusAnswer(303, false, { location: `../?${query}#${place}` });
+}
+
+/** The name that the page shall say was unpinned. Nothing but a name gets through. */
+export function unpinnedIn(query: URLSearchParams): string | undefined {
+  const name = query.get("unpinned") ?? "";
+  return NAME_REGEXP.test(name) ? name : undefined;
 }
 
 /** A page for people, as only the form of the page comes here. */

@@ -84,12 +84,14 @@ export interface StatsQuery {
   readonly range?: string | undefined;
   /** True for the page: its default range suits the age of the history. */
   readonly isToShow?: boolean;
+  /** Leaves out as many of the newest pins. */
+  readonly pinsFrom?: number;
 }
 
 /** The present figures for this client. Never rejects: an unreadable one is `null`. */
 export async function gatherStats(
   sources: StatsSources,
-  { client, range, isToShow, listsClients = false }: StatsQuery = {},
+  { client, range, isToShow, pinsFrom, listsClients = false }: StatsQuery = {},
 ): Promise<Stats> {
   const { process: { version, publicKey, isPrefetching, startedAtMs, nowMs } } = sources;
   const { metrics, history, transfers, storage, reports } = sources;
@@ -98,7 +100,7 @@ export async function gatherStats(
     transferStats(transfers, transfers.downloads, listsClients),
     transferStats(transfers, transfers.uploads, listsClients),
     sendStats(transfers, listsClients),
-    pinStats(storage),
+    pinStats(storage, pinsFrom),
   ]);
   const upstreams = upstreamStats(sources.upstreams);
   const size = sizeStats(sources);
@@ -273,8 +275,11 @@ async function sendStats(
   return { count: reads.sendCount, under_way };
 }
 
-async function pinStats({ pins }: StatsSources["storage"]): Promise<PinStats | null> {
-  const watched = await pins.list();
+async function pinStats(
+  { pins }: StatsSources["storage"],
+  from: number | undefined,
+): Promise<PinStats | null> {
+  const watched = await pins.list(from);
   if (watched === undefined) return null;
   const { count, countedAtMs } = watched;
   const roots = watched.roots.map(({ root, name, pinnedAtMs, under, rolls, notes, ...one }) => {

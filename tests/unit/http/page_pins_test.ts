@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import type { PinnedRootStats } from "../../../src/http/stats/stats.ts";
 import { pinsPart } from "../../../src/http/page/pins_part.ts";
 
-const LOOK = { isWhole: false, range: "day", mayManage: false } as const;
+const LOOK = {
+  isWhole: false,
+  range: "day",
+  mayManage: false,
+  pinsFrom: 0,
+  unpinned: undefined,
+} as const;
 const COUNTED = { stored: 2, missing: 0, bytes: 1_024, own_bytes: 512 };
 const UNCOUNTED = { stored: null, missing: null, bytes: null, own_bytes: null };
 
@@ -30,6 +36,31 @@ function toldOf(
   return pinsPart({ pins, size: { pinned_bytes: 1_536 }, at: "2026-01-02T03:04:16Z" }, LOOK).text
     .replace(/<[^>]*>/g, "");
 }
+
+/** The whole list of 298 pins, at the page behind the `pinsFrom` newest ones. */
+function pageOf(pinsFrom: number): string {
+  const roots = Array.from({ length: 298 }, (_, index) => ({
+    ...{ root: `root${index}`, name: `link-${index}`, pinned_at: "2026-01-02T03:04:05Z" },
+    ...{ under: [], rolls: false, ...COUNTED, keep_complete: false, complete: null, look: null },
+  })).slice(pinsFrom, pinsFrom + 100);
+  const pins = { count: 298, counted_at: null, roots };
+  const look = { ...LOOK, isWhole: true, mayManage: true, pinsFrom };
+  return pinsPart({ pins, size: { pinned_bytes: 1 }, at: "2026-01-02T03:04:16Z" }, look).text;
+}
+
+Deno.test("page: links lead through all pins of a long list, there and back", () => {
+  const turnsOf = (html: string) =>
+    [...html.matchAll(
+      /<a id="(newer|older)-pins" href="\?all&amp;pins=(\d+)&amp;range=day#pins">/g,
+    )]
+      .map(([, way, at]) => `${way} ${at}`);
+  assert.deepEqual(turnsOf(pageOf(0)), ["older 100"]);
+  assert.deepEqual(turnsOf(pageOf(100)), ["newer 0", "older 200"]);
+  assert.deepEqual(turnsOf(pageOf(200)), ["newer 100"]);
+  assert.match(pageOf(200), /Pins 201 to 298 of 298\./);
+  assert.match(pageOf(900), /No pins are that far back\./);
+  assert.deepEqual(turnsOf(pageOf(900)), ["newer 198"]);
+});
 
 Deno.test("page: the time of the count stands below sizes that are all counted", () => {
   assert.match(told(COUNTED, COUNTED), /Sizes were counted 13 s ago/);

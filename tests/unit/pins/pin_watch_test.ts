@@ -67,6 +67,16 @@ Deno.test("pin watch: the newest hundred roots are there while they are counted"
   });
 });
 
+Deno.test("pin watch: the pins behind the newest hundred are there, too", async () => {
+  const { state, pins } = watched(250);
+  const from = async (at: number) => (await pins.list(at))?.roots.map(({ root }) => root) ?? [];
+  const listed = [...await from(0), ...await from(100), ...await from(200)];
+  assert.deepEqual(listed, Array.from({ length: 250 }, (_, index) => hash(249 - index)));
+  assert.deepEqual(await from(300), []);
+  state.closure.resolve();
+  await pins[Symbol.asyncDispose]();
+});
+
 Deno.test("pin watch: after a long count there is none for twenty times as long", async () => {
   const { state, pins } = watched(1);
   const countsAt = async (nowMs: number) => {
