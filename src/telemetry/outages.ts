@@ -33,6 +33,9 @@ export const UPSTREAM_DOWN = "upstreams" satisfies PartName;
 export const UPSTREAM_SILENT =
   "check --cache-upstream-url and the network; larder uses an upstream as soon as it answers";
 
+/** Kind of the outages in which an upstream is late with its answers, each time or now and then. */
+const LATE_ANSWERS = "late answers";
+
 /** Kind of the outages in which Redis gives no lock. */
 const NO_LOCKS = "no locks";
 
@@ -73,6 +76,7 @@ export const OUTAGES = {
         "lower its priority, with a higher ?priority=N behind its --cache-upstream-url, or remove it",
     },
     over: "upstream is quick enough again",
+    kind: LATE_ANSWERS,
     isPerUpstream: true,
     isState: true,
   }),
@@ -83,6 +87,7 @@ export const OUTAGES = {
         "take it out of --cache-upstream-url, or name a nearer mirror there",
     },
     over: "upstream answers quickly again",
+    kind: LATE_ANSWERS,
     isPerUpstream: true,
     isState: true,
   }),
