@@ -86,7 +86,11 @@ const REFUSED: Readonly<Record<string, readonly [readonly string[], RegExp]>> = 
   ],
   "a bucket without a limit": [
     [...SEVERAL, ...set("settings.cache.max-size=null")],
-    /given without settings\.cache\.max-size: .* give a size such as 500G, or unlimited/,
+    /given without settings\.cache\.max-size, or with auto: .* give a size such as 500G, or unlimited/,
+  ],
+  "a bucket with a limit that a disk has": [
+    [...SEVERAL, ...set("settings.cache.max-size=auto")],
+    /given without settings\.cache\.max-size, or with auto: .* give a size such as 500G, or unlimited/,
   ],
   "an option that a value of the chart has, too": [
     [...SEVERAL, ...set("settings.cache.database-url=postgres://x@y/z")],

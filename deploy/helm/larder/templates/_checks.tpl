@@ -14,8 +14,8 @@
   {{- if .Values.persistence.existingClaim }}
     {{- fail (printf "persistence.existingClaim=%s was given beside s3.bucket=%s: larders that share a bucket have no volume; leave one of both out" .Values.persistence.existingClaim .Values.s3.bucket) }}
   {{- end }}
-  {{- if not (dig "cache" "max-size" "" .Values.settings) }}
-    {{- fail (printf "s3.bucket=%s was given without settings.cache.max-size: a bucket has no end by itself; give a size such as 500G, or unlimited" .Values.s3.bucket) }}
+  {{- if has (dig "cache" "max-size" "" .Values.settings) (list "" "auto" nil) }}
+    {{- fail (printf "s3.bucket=%s was given without settings.cache.max-size, or with auto: a bucket has no end by itself; give a size such as 500G, or unlimited" .Values.s3.bucket) }}
   {{- end }}
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled (not (dig "prometheus" "enabled" false .Values.settings)) }}
