@@ -24,4 +24,6 @@ export interface PlannedUpstream {
   readonly is_up: boolean;
   /** The rate of one transfer of NAR files, of the newest ones; `null` before the first. */
   readonly bytes_per_second: number | null;
+  /** The median time to the first byte of its newest narinfos; `null` before the first. */
+  readonly latency_ms: number | null;
 }

@@ -10,6 +10,7 @@ import {
   type StorePathHash,
 } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
+import type { LastAnswers } from "../../upstream/last_answers.ts";
 import type { PoolAnswer } from "../../upstream/narinfo_query.ts";
 import type { NarRates } from "../../upstream/nar_rates.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
@@ -33,6 +34,7 @@ export interface PlannerDeps {
     "isEmpty" | "has" | "isDown" | "order" | "prefetchNarinfo" | "probeIfDown"
   >;
   readonly rates: Pick<NarRates, "of">;
+  readonly lastAnswers: Pick<LastAnswers, "of">;
   /** The most paths of one plan. */
   readonly pathsMax?: number;
   readonly nowMs: () => number;
@@ -80,11 +82,12 @@ export class Planner {
 
   /** The upstreams in the order in which larder asks them for NARs. */
   upstreams(): readonly PlannedUpstream[] {
-    const { pool, rates } = this.#deps;
+    const { pool, rates, lastAnswers } = this.#deps;
     return pool.order("nar").map((url) => ({
       url,
       is_up: !pool.isDown(url, "narinfo"),
       bytes_per_second: rates.of(url) ?? null,
+      latency_ms: medianOf(lastAnswers.of(url).latenciesMs) ?? null,
     }));
   }
 
@@ -259,4 +262,10 @@ async function eachInTurn<Item>(
   };
   void Promise.resolve().then(goOn).catch(fail);
   await over.promise;
+}
+
+function medianOf(values: readonly number[]): number | undefined {
+  const sorted = values.toSorted((one, other) => one - other);
+  const median = sorted[Math.floor(sorted.length / 2)];
+  return median === undefined ? undefined : Math.round(median);
 }

@@ -22,6 +22,7 @@ export interface AnsweredUpstream {
   readonly url: string;
   readonly isUp: boolean;
   readonly bytesPerSecond: number | undefined;
+  readonly latencyMs: number | undefined;
 }
 
 export interface PlanAnswer {
@@ -91,6 +92,7 @@ function upstreamIn(one: ServerJson): AnsweredUpstream {
     url: one.at("url").text ?? "",
     isUp: one.at("is_up").isTrue,
     bytesPerSecond: one.at("bytes_per_second").number,
+    latencyMs: one.at("latency_ms").number,
   };
 }
 

@@ -1,6 +1,9 @@
 import type { PlannedEntry } from "./closure_plan.ts";
 import type { AnsweredUpstream } from "./plan_answer.ts";
 
+/** NARs that Nix fetches at a time, by its default of max-substitution-jobs. */
+const AT_A_TIME = 16;
+
 /** The figures of a plan. Paths with the same NAR file have its bytes once. */
 export interface PlanSummary {
   readonly paths: number;
@@ -14,7 +17,10 @@ interface UpstreamPart {
   readonly paths: number;
   readonly nars: number;
   readonly bytes: number;
-  /** Time for the bytes of measured upstreams, one after the other; `undefined` without any. */
+  /**
+   * Time for the bytes of measured upstreams, one after the other, and for the answers, of which
+   * Nix waits for 16 at a time. `undefined` without any.
+   */
   readonly seconds: number | undefined;
   /** Bytes of upstreams that have sent no NAR of some size since the start of the server. */
   readonly unmeasuredBytes: number;
@@ -39,13 +45,13 @@ function transferOf(
   nars: readonly PlannedEntry[],
   upstreams: readonly AnsweredUpstream[],
 ): Omit<UpstreamPart, "paths"> {
-  const rates = new Map(upstreams.map(({ url, bytesPerSecond }) => [url, bytesPerSecond]));
+  const measured = new Map(upstreams.map((one) => [one.url, one]));
   let seconds: number | undefined;
   let unmeasuredBytes = 0;
   for (const { bytes = 0, upstreams: [sender = ""] } of nars) {
-    const rate = rates.get(sender);
-    if (rate === undefined || rate <= 0) unmeasuredBytes += bytes;
-    else seconds = (seconds ?? 0) + bytes / rate;
+    const { bytesPerSecond: rate = 0, latencyMs = 0 } = measured.get(sender) ?? {};
+    if (rate <= 0) unmeasuredBytes += bytes;
+    else seconds = (seconds ?? 0) + bytes / rate + Math.max(0, latencyMs) / 1_000 / AT_A_TIME;
   }
   return {
     nars: nars.length,

@@ -184,7 +184,7 @@ Deno.test("larder plan: the time is that of the measured rate, one upstream afte
   await time.advance(2_000);
   more(4 << 20);
   const upstreams = ["https://a", "https://b"].map((url) => ({
-    ...{ url, isUp: true, bytesPerSecond: rates.of(url) },
+    ...{ url, isUp: true, bytesPerSecond: rates.of(url), latencyMs: 160 },
   }));
   const entry = (nar: string, bytes: number, ...from: readonly string[]): PlannedEntry => ({
     ...{ hash: leaf.storePathHash, name: nar, state: "upstream", nar, bytes, upstreams: from },
@@ -197,6 +197,8 @@ Deno.test("larder plan: the time is that of the measured rate, one upstream afte
     entry("x", 20 << 20, "https://a"),
   );
   assert.deepEqual([measured.seconds, measured.unmeasuredBytes, measured.nars], [10, 0, 1]);
+  const many = Array.from({ length: 500 }, (_, at) => entry(`${at}`, 2_000, "https://a"));
+  assert.equal(plan(...many).seconds, 5.5, "Nix waits for 16 answers at a time");
   const partly = plan(entry("x", 20 << 20, "https://a"), entry("y", 5, "https://b"));
   assert.deepEqual([partly.seconds, partly.unmeasuredBytes], [10, 5]);
   assert.equal(plan(entry("y", 5, "https://b")).seconds, undefined);

@@ -41,6 +41,7 @@ function countingPlanner() {
       probeIfDown: () => Promise.resolve(),
     }),
     rates: { of: () => undefined },
+    lastAnswers: Object({ of: () => ({ latenciesMs: [] }) }),
     nowMs: () => 0,
   });
   function* roots() {
