@@ -44,7 +44,7 @@ Deno.test("scripts/deno: npx is asked once for each version, and again where it 
   const pinned = `npm deno@${PINNED}: eval 1`;
   assert.deepEqual([clone.run(), clone.run(), clone.asked], [pinned, pinned, 1]);
   assert.deepEqual([clone.run("oldest"), clone.asked], [`npm deno@${OLDEST}: eval 1`, 2]);
-  Deno.removeSync(`${clone.path}/installed`);
+  clone.moveInstalled();
   assert.deepEqual([clone.run(), clone.asked], [pinned, 3]);
 });
 
@@ -96,12 +96,13 @@ class FakeClone implements Disposable {
     }
     const version = `deno ${onPath} (stable, release, x86_64-unknown-linux-gnu)`;
     this.#program("deno", `[ "$1" = --version ] && echo "${version}" || echo "PATH ${onPath}: $*"`);
+    // With builtins of the shell alone: PATH may have no other program.
     this.#program(
       "npx",
-      `cp "\${0%/*}/real" "\${0%/*}/installed"; echo "\${3#--package=}" >"$0.asked"
-echo >>"$0.count"; echo "\${0%/*}/installed"`,
+      `echo "\${3#--package=}" >"$0.asked"; echo >>"$0.count"
+read -r name <"$0.installs"; echo "\${0%/*}/$name"`,
     );
-    this.#program("real", `read -r asked <"\${0%/*}/npx.asked"; echo "npm $asked: $*"`);
+    this.#install("installed");
   }
 
   get path(): string {
@@ -113,6 +114,12 @@ echo >>"$0.count"; echo "\${0%/*}/installed"`,
     return Deno.readTextFileSync(`${this.path}/npx.count`).length;
   }
 
+  /** From now on npx installs to another place, and the former one is gone. */
+  moveInstalled(): void {
+    Deno.removeSync(`${this.path}/installed`);
+    this.#install("elsewhere");
+  }
+
   run(use = ""): string {
     const { stdout, stderr } = new Deno.Command(`${this.path}/scripts/deno`, {
       args: ["eval", "1"],
@@ -120,6 +127,11 @@ echo >>"$0.count"; echo "\${0%/*}/installed"`,
     }).outputSync();
     assert.equal(new TextDecoder().decode(stderr), "");
     return new TextDecoder().decode(stdout).trim();
+  }
+
+  #install(name: string): void {
+    Deno.writeTextFileSync(`${this.path}/npx.installs`, `${name}\n`);
+    this.#program(name, `read -r asked <"\${0%/*}/npx.asked"; echo "npm $asked: $*"`);
   }
 
   #program(name: string, lines: string): void {
