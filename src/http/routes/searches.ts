@@ -72,8 +72,11 @@ export class Searches implements Disposable {
           run: (signal) =>
             this.#deps.planner.planPaths(paths, { requestId: "search", signal, tell }),
         });
-        const first = Object.values(listed).flat().slice(0, LISTED_MAX)
-          .toSorted(([a], [b]) => a - b).map(([, path]) => path);
+        const isWhole = paths.length <= LISTED_MAX;
+        const inOrder = (some: [number, PlannedPath][]) => some.toSorted(([a], [b]) => a - b);
+        const kinds = Object.values(listed);
+        const first = (isWhole ? inOrder(kinds.flat()) : kinds.flatMap(inOrder))
+          .slice(0, LISTED_MAX).map(([, path]) => path);
         return { ...none, listed: { paths: first, count: paths.length, states, unreadable } };
       }
       const path = storePathIn(query);
