@@ -50,6 +50,7 @@ export class Space implements AsyncDisposable {
   readonly #oneWaiting = pLimit(1);
   readonly #failedRuns = new FailedRuns();
   #waitingBytes = 0;
+  #sweeping: Promise<unknown> | undefined;
   #running = false;
   #ledgerFailure: string | undefined;
 
@@ -178,7 +179,9 @@ export class Space implements AsyncDisposable {
     const { pendingBytes } = await observing;
     this.changed();
     if (pendingBytes === 0) return;
-    await this.sweeper.sweepOwn();
+    // One for all that come meanwhile: each sweeps all leftovers, of which an outage leaves many.
+    this.#sweeping ??= this.sweeper.sweepOwn().finally(() => this.#sweeping = undefined);
+    await this.#sweeping;
     await this.#accounts.observe();
   }
 

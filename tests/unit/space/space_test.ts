@@ -48,6 +48,26 @@ Deno.test("space: reservations at the same time never promise more than there is
   assert.equal(taken.filter((one) => one !== undefined).length, 3);
 });
 
+Deno.test("space: NARs that are kept at the same time sweep what is left once", async () => {
+  await using stocked = await StockedSpace.open(10_000);
+  const { space } = stocked;
+  await stocked.store("a", 200);
+  const [at] = stocked.files;
+  assert.ok(at);
+  const taken = await Promise.all(Array.from({ length: 8 }, () => space.reserve(10)));
+  await stocked.runsOver();
+  await stocked.metadata.apply([{ kind: "nar-marked", at, owner: "test" }]);
+  const { sweeper } = space;
+  let sweeps = 0;
+  const sweepOwn = sweeper.sweepOwn.bind(sweeper);
+  sweeper.sweepOwn = () => {
+    sweeps++;
+    return sweepOwn();
+  };
+  await Promise.all(taken.map((one) => one && space.kept(one)));
+  assert.deepEqual([sweeps, stocked.files.has(at)], [1, false]);
+});
+
 Deno.test("space: a reservation that can never fit beside the pins evicts nothing", async () => {
   await using stocked = await StockedSpace.open(1_000);
   for (const seed of SEEDS) await stocked.store(seed, 150);
