@@ -78,8 +78,9 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
     refresh();
   };
   const beat = async () => {
-    await space.beat();
+    // Beside the heartbeat: where the database hangs, the report must hang too, and say so.
     void app.reportToMembers();
+    await space.beat();
     restore(spool, log);
   };
   let probes = 0;
