@@ -30,6 +30,8 @@ export interface RunOutcome {
   readonly end: RunEnd;
   /** Bytes in the storage at the end. */
   readonly seen: SeenBytes;
+  /** Why the run failed; `undefined`: it did not. */
+  readonly failure: unknown;
 }
 
 /** Eviction runs, one at a time. Each run logs its result. */
@@ -53,9 +55,11 @@ export class EvictionRuns {
       let figures = NO_FIGURES;
       const progress = (now: RunFigures) => run.progress(figures = now);
       let end: RunEnd = "cut short";
+      let failure: unknown;
       try {
         end = await evictor.run({ ...run, progress });
       } catch (error) {
+        failure = error;
         log.error("eviction failed", { error: messageOf(error) });
       }
       const { seen } = this.#deps.accounts.budget;
@@ -63,7 +67,7 @@ export class EvictionRuns {
       if (figures.evictedEntries > 0) observe({ ...figures, durationMs });
       const done = await this.#done(figures, run.targetBytes(), false);
       this.#report(run, { done, end }, durationMs);
-      return { done, end, seen };
+      return { done, end, seen, failure };
     });
   }
 

@@ -205,13 +205,19 @@ export class Space implements AsyncDisposable {
     this.#startRun();
   }
 
-  /** Evicts down to a target, and resolves to the outcome. `undefined` without a target. */
+  /**
+   * Evicts down to a target, and resolves to the outcome. `undefined` without a target. Rejects
+   * where the run fails.
+   */
   collect(order: GcOrder, { progress, isWanted }: RunWatcher): Promise<GcDone> | undefined {
     const { targetBytes = this.#lowWaterBytes } = order;
     if (targetBytes === Infinity) return undefined;
     if (order.dryRun) return this.#runs.dryRun(targetBytes);
     const run = { targetBytes: () => targetBytes, isRequested: true, progress, isWanted } as const;
-    return this.#runs.run(run).then(({ done }) => done);
+    return this.#runs.run(run).then(({ done, failure }) => {
+      if (failure !== undefined) throw failure;
+      return done;
+    });
   }
 
   /** Ends the work in the background. */

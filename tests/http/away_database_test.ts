@@ -42,6 +42,9 @@ Deno.test("away database: own routes say 503 and why, and deny nothing", async (
   const answers = [
     ...await Promise.all(requests.map(([method, path]) => cache.request(method, path))),
     await cache.post("/plan", `${hash}\n`),
+    await cache.post("/gc?target=0&dry-run=true", ""),
+    await cache.post("/gc?target=0", ""),
+    await cache.post("/pins/verify", ""),
     await cache.put(`/upload/nar/${"0".repeat(52)}.nar`, "x"),
     await cache.put(`/upload/${hash}.narinfo`, await scene.narinfoOf(two)),
   ];

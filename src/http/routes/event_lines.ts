@@ -1,16 +1,44 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { bothNames } from "../../base/snake_names.ts";
 import { clock } from "../../runtime/current.ts";
+import { type Answer, streamAnswer } from "../message/answer.ts";
 
 const PROGRESS_EVERY_MS = 1_000;
 
+/** The head waits so long for the first event: a database that is away is known sooner. */
+export const HEAD_AFTER_MS = 9_000;
+
+type Events = AsyncIterator<{ readonly event: string }>;
+
 /**
- * The events as they come, not as the client reads them: a stalled client must not block a run for
- * others. A client that leaves ends its run.
+ * The events as JSON lines, as they come, not as the client reads them: a stalled client must not
+ * block a run for others. A client that leaves ends its run. Throws for a run that fails before its
+ * first event.
  */
-export function linesOf(
+export async function eventsAnswer(
   events: AsyncIterable<{ readonly event: string }>,
-): ReadableStream<Bytes> {
+): Promise<Answer> {
+  const coming = events[Symbol.asyncIterator]();
+  const first = coming.next();
+  await clock.within(first, HEAD_AFTER_MS);
+  const type = "application/x-ndjson";
+  return streamAnswer(linesOf(startingWith(first, coming)), {
+    ...{ status: 200, type, lifetime: "never" },
+  });
+}
+
+async function* startingWith(
+  first: ReturnType<Events["next"]>,
+  rest: Events,
+): AsyncGenerator<{ readonly event: string }> {
+  try {
+    for (let next = await first; !next.done; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
+function linesOf(events: AsyncIterable<{ readonly event: string }>): ReadableStream<Bytes> {
   const encoder = new TextEncoder();
   let gone = false;
   return new ReadableStream({

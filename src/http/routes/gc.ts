@@ -1,14 +1,14 @@
 import { wholeNumber } from "../../base/plain_number.ts";
 import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
-import { lineAnswer, streamAnswer } from "../message/answer.ts";
-import { linesOf } from "./event_lines.ts";
+import { lineAnswer } from "../message/answer.ts";
+import { eventsAnswer } from "./event_lines.ts";
 import type { Route } from "./router.ts";
 import { queryIn } from "../message/query.ts";
 
 export interface GcRouteDeps {
   /**
    * Starts a run; `undefined` without a limit or target. Ending the iteration early stops the run,
-   * with nothing half done. A failing run logs its reason; the client sees a broken answer.
+   * with nothing half done. A failing run logs its reason.
    */
   readonly gc: (order: GcOrder) => AsyncIterable<GcEvent> | undefined;
 }
@@ -21,15 +21,14 @@ export function gcRoute({ gc }: GcRouteDeps): Route {
     inPieces: true,
     query: { POST: ["target", "dry-run"] },
     methods: {
-      POST({ request }) {
+      async POST({ request }) {
         const order = readOrder(new URLSearchParams(queryIn(request.url)));
         if (typeof order === "string") return lineAnswer(400, `Bad Request: expected ${order}`);
         const events = gc(order);
         if (events === undefined) {
           return lineAnswer(400, "Bad Request: expected target, as larder has no size limit");
         }
-        const type = "application/x-ndjson";
-        return streamAnswer(linesOf(events), { status: 200, type, lifetime: "never" });
+        return await eventsAnswer(events);
       },
     },
   };

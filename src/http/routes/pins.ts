@@ -8,8 +8,8 @@ import { queryIn } from "../message/query.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";
 import { countsWithLook } from "../../pins/pinned_closures.ts";
 import type { Pins } from "../../pins/pins.ts";
-import { lineAnswer, statusAnswer, streamAnswer, textAnswer } from "../message/answer.ts";
-import { linesOf } from "./event_lines.ts";
+import { lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
+import { eventsAnswer } from "./event_lines.ts";
 import { waiterOf } from "./explain.ts";
 import type { Route } from "./router.ts";
 
@@ -79,10 +79,7 @@ export function verifyPinsRoute(looks: Pick<PinLooks, "verify">): Route {
     audience: "own-names",
     query: {},
     methods: {
-      POST() {
-        const type = "application/x-ndjson";
-        return streamAnswer(linesOf(looks.verify()), { status: 200, type, lifetime: "never" });
-      },
+      POST: () => eventsAnswer(looks.verify()),
     },
   };
 }

@@ -12,6 +12,7 @@ import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { Answer, lineAnswer, statusAnswer, streamAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
+import { HEAD_AFTER_MS } from "./event_lines.ts";
 import { waiterOf } from "./explain.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
 import type { Route } from "./router.ts";
@@ -31,9 +32,6 @@ const BODIES_BYTES_MAX = 4 * BODY_BYTES_MAX;
 
 /** Lines that wait for the client. */
 const LINES_BYTES_MAX = 256 * 1024;
-
-/** The head waits so long for the first path: a database that is away is known sooner. */
-const HEAD_AFTER_MS = 9_000;
 
 /** A client that takes nothing for so long loses its plan: others wait for their turn. */
 const STALL_MAX_MS = 10_000;
