@@ -21,6 +21,7 @@ import { MemberReports } from "../http/stats/member_reports.ts";
 import { gatherStats, type StatsQuery } from "../http/stats/gather_stats.ts";
 import type { HistoryReader } from "../history/history.ts";
 import type { Pulls } from "../history/pulls.ts";
+import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Space } from "../space/space.ts";
 import type { NameFinder } from "../metadata/name_finder.ts";
@@ -33,6 +34,9 @@ import { MEMBER_STATES } from "../telemetry/instruments/operation_labels.ts";
 import type { AskedUpstreams } from "../upstream/asked_upstreams.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
+
+/** How long the figures wait for names. A database that hangs takes longer. */
+const NAME_WITHIN_MS = 1_000;
 
 /** Sources of the page, beside the parts of the app. */
 export interface PageSubjects {
@@ -103,7 +107,10 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
     transfers: {
       ...{ downloads: inFlight, uploads, reads },
       backlog: () => downloads.backlog(),
-      nameOf: async (narName: NarName) => await known.of(narName),
+      nameOf: async (narName: NarName) => {
+        const name = known.of(narName);
+        return typeof name === "string" ? name : await clock.within(name, NAME_WITHIN_MS);
+      },
     },
   };
   const members = buildMembers(parts, { ...shared, problems }, isDraining);

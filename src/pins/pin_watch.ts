@@ -3,6 +3,7 @@ import type { ClosureSize } from "../closure/closure_sizes.ts";
 import type { NarinfoFinder, PinFinder } from "../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { PinNotes } from "./pinned_closures.ts";
 import type { PinReads } from "./pin_reads.ts";
@@ -12,6 +13,9 @@ export const WATCHED_ROOTS_MAX = 100;
 
 /** Time after which the roots are read again, without a change of ours. */
 const ROOTS_FOR_MS = 30_000;
+
+/** How long a reader waits for roots. A database that hangs takes longer. */
+const READ_WITHIN_MS = 1_000;
 
 /** Pause between two counts, and its factor over the last count's time: at most 5 % of the time. */
 const COUNT_PAUSE_MIN_MS = 10_000;
@@ -58,6 +62,8 @@ interface Roots {
 export class PinWatch implements AsyncDisposable {
   readonly #deps: PinWatchDeps;
   #roots: Promise<Roots> | undefined;
+  /** The newest roots that were read. */
+  #known: Roots | undefined;
   #rootsStaleAtMs = -Infinity;
   #sizes: ReadonlyMap<StorePathHash, ClosureSize> = new Map();
   #countedAtMs: number | undefined;
@@ -75,8 +81,8 @@ export class PinWatch implements AsyncDisposable {
   }
 
   /**
-   * The newest pins, or those behind the `from` newest ones, which are read for each call.
-   * `undefined` if the pins are unreadable.
+   * The newest pins, or those behind the `from` newest ones, which are read for each call. While the
+   * database does not answer, the newest pins are those of the last read. `undefined` without one.
    */
   async list(from = 0): Promise<WatchedPins | undefined> {
     const nowMs = this.#deps.nowMs();
@@ -87,15 +93,16 @@ export class PinWatch implements AsyncDisposable {
     if (nowMs >= this.#countAgainAtMs && !this.#stop.signal.aborted) {
       this.#counting ??= this.#count();
     }
-    try {
-      const { count, newest } = await (from === 0 ? this.#roots : this.#read(from));
-      const roots = newest.map((root) => ({ ...root, size: this.#sizes.get(root.root) }));
-      return { count, roots, countedAtMs: this.#countedAtMs };
-    } catch (error) {
+    const reading = (from === 0 ? this.#roots : this.#read(from)).catch((error) => {
       this.#rootsStaleAtMs = -Infinity;
       this.#deps.log.debug("pins not listed", { error: messageOf(error) });
       return undefined;
-    }
+    });
+    const read = await clock.within(reading, READ_WITHIN_MS) ??
+      (from === 0 ? this.#known : undefined);
+    if (read === undefined) return undefined;
+    const roots = read.newest.map((root) => ({ ...root, size: this.#sizes.get(root.root) }));
+    return { count: read.count, roots, countedAtMs: this.#countedAtMs };
   }
 
   /** Ends a running count. */
@@ -113,7 +120,9 @@ export class PinWatch implements AsyncDisposable {
         return { root, name: await this.#nameOf(root), pinnedAtMs, under, rolls, notes };
       }),
     );
-    return { count: pins.length, newest };
+    const read = { count: pins.length, newest };
+    if (from === 0) this.#known = read;
+    return read;
   }
 
   async #nameOf(storePathHash: StorePathHash): Promise<string | undefined> {

@@ -339,3 +339,30 @@ Deno.test("stats: a broken database takes the pins away, and leaves the rest", a
   const page = await (await cache.get("/", { accept: "text/html" })).text();
   assert.match(page, /The pins cannot be read at the moment/);
 });
+
+Deno.test("stats: a database that hangs takes a second, and no figure in memory", async () => {
+  await using cache = await uploadCache();
+  const body = new TransformStream<Uint8Array, Bytes>();
+  const pushed = await pushOf(makeStoreObject({ name: "pushed-1.0" }));
+  const putting = cache.put(pushed.narPath, body.readable, AS_WRITER);
+  await eventually("the upload comes in", async () => (await statsOf(cache)).uploads.count === 1);
+  const { metadata } = cache;
+  const { narinfosOf } = metadata;
+  const over = Promise.withResolvers<readonly never[]>();
+  metadata.narinfosOf = () => over.promise;
+  // Else nothing would keep the test running where an answer waits for the database.
+  let hasHung = false;
+  const timer = setTimeout(() => {
+    hasHung = true;
+    over.resolve([]);
+  }, 20_000);
+
+  const { uploads } = await statsOf(cache);
+  assert.ok(!hasHung);
+  metadata.narinfosOf = narinfosOf;
+  clearTimeout(timer);
+  over.resolve([]);
+  assert.deepEqual(uploads.under_way.map(({ name }) => name), [null]);
+  await body.writable.close();
+  await (await putting).text();
+});

@@ -6,6 +6,7 @@ import type { PinnedClosure } from "../../../src/pins/pinned_closures.ts";
 import { PinWatch, type PinWatchDeps } from "../../../src/pins/pin_watch.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
+import { PlayedTime } from "../../support/played_time.ts";
 
 const hash = (count: number) => String(count).padStart(32, "0") as StorePathHash;
 
@@ -39,7 +40,7 @@ function watched(count: number) {
     nowMs: () => state.nowMs,
     log: createLogger("error", { write() {} }),
   };
-  return { state, roots, pins: new PinWatch(deps) };
+  return { state, roots, pins: new PinWatch(deps), metadata: deps.metadata };
 }
 
 Deno.test("pin watch: the newest hundred roots are there while they are counted", async () => {
@@ -75,6 +76,25 @@ Deno.test("pin watch: the pins behind the newest hundred are there, too", async 
   assert.deepEqual(await from(300), []);
   state.closure.resolve();
   await pins[Symbol.asyncDispose]();
+});
+
+Deno.test("pin watch: while the database hangs or fails, the roots of the last read are there", async () => {
+  using time = new PlayedTime();
+  const { state, pins, metadata } = watched(3);
+  state.closure.resolve();
+  const answers: Promise<readonly PinRoot[]>[] = [
+    new Promise(() => undefined),
+    Promise.reject(new Failure("away", "Cannot use the database")),
+  ];
+  answers[1]?.catch(() => undefined);
+  assert.equal((await pins.list())?.count, 3);
+  for (const answer of answers) {
+    metadata.pins = () => answer;
+    state.nowMs += 60_000;
+    const listed = pins.list();
+    await time.advance(1_000);
+    assert.deepEqual((await listed)?.roots.map(({ root }) => root), [hash(2), hash(1), hash(0)]);
+  }
 });
 
 Deno.test("pin watch: after a long count there is none for twenty times as long", async () => {
