@@ -24,6 +24,8 @@ export class HotNarStore implements NarStore {
   readonly #inner: NarStore;
   readonly #limits: HotNarStoreLimits;
   readonly #hot: LRUCache<StoredName, HotNar>;
+  /** A file that was open before a drop may be the dropped one. */
+  #drops = 0;
 
   constructor(inner: NarStore, limits: HotNarStoreLimits) {
     this.#inner = inner;
@@ -39,8 +41,11 @@ export class HotNarStore implements NarStore {
     const hot = options.fresh ? undefined : this.#hot.get(at);
     if (hot !== undefined) return inMemory(hot);
     const stored = await this.#inner.open(at, options);
+    // It was lost: from memory, nobody would notice, and fetch it again.
+    if (stored === undefined) this.#drop(at);
     if (stored === undefined || stored.fileSize > this.#limits.fileBytesMax) return stored;
     const { fileSize, seal, unsettledMs = 0 } = stored;
+    const drops = this.#drops;
     return {
       fileSize,
       seal,
@@ -48,7 +53,7 @@ export class HotNarStore implements NarStore {
       bytes: async (readOptions) => {
         // They belong to the seal, so a check of the seal holds for them too.
         const bytes = await stored.bytes(readOptions);
-        this.#hot.set(at, { bytes, seal });
+        if (this.#drops === drops) this.#hot.set(at, { bytes, seal });
         return bytes;
       },
       read: (start, end, readOptions) => stored.read(start, end, readOptions),
@@ -62,12 +67,17 @@ export class HotNarStore implements NarStore {
 
   async remove(at: StoredName): Promise<boolean> {
     const removed = await this.#inner.remove(at);
-    this.#hot.delete(at);
+    this.#drop(at);
     return removed;
   }
 
   list(prefix: string, options?: ListOptions): AsyncIterable<ListedNar> {
     return this.#inner.list(prefix, options);
+  }
+
+  #drop(at: StoredName): void {
+    this.#drops++;
+    this.#hot.delete(at);
   }
 }
 

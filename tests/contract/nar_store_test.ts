@@ -189,6 +189,21 @@ Deno.test("HotNarStore: a memory hit answers without a promise, and without a si
   assert.equal(new TextDecoder().decode(bytes), "abcdef");
 });
 
+Deno.test("HotNarStore: a file that was found missing is not in memory either", async () => {
+  using folder = tempFolder();
+  const local = new LocalNarStore(folder.path);
+  const store = new HotNarStore(local, { fileBytesMax: 1_000, totalBytesMax: 10_000 });
+  await put(store, at, "abcdef");
+  await (await store.open(at, STAYS))?.bytes();
+  const reader = await store.open(at, { ...STAYS, fresh: true });
+  await local.remove(at);
+  assert.equal((await store.open(at, STAYS))?.isInMemory, true);
+
+  assert.equal(await store.open(at, { ...STAYS, fresh: true }), undefined);
+  assert.equal((await reader?.bytes())?.length, 6, "it was open before");
+  assert.equal(await store.open(at, STAYS), undefined);
+});
+
 Deno.test("HotNarStore: bytes of another file than was opened do not stay", async () => {
   using folder = tempFolder();
   const local = new LocalNarStore(folder.path);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { generateSecretKey } from "../../src/nix/signature.ts";
+import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { testWhere } from "../support/program.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
@@ -119,6 +120,55 @@ lostTest("lost nar: a file that comes back with its disk is served again", async
 
   assert.equal((await scene.cache.get(PATH)).headers.get("x-cache"), "HIT");
   assert.equal((await scene.cache.get(scene.narPath)).headers.get("x-cache"), "HIT");
+});
+
+/** A cache whose memory has the file that its disk has lost. */
+async function hotScene(options: Partial<TestCacheOptions> = {}, isPushed = false) {
+  const holder = await Scene.open(options, isPushed);
+  const limits = { fileBytesMax: 1e6, totalBytesMax: 1e7 };
+  const nars = new HotNarStore(holder.cache.nars, limits);
+  const { metadata } = holder.cache;
+  const cache = await TestCache.open({ upstreams: [holder.upstream], ...options, metadata, nars });
+  for (let count = 0; count < 2; count++) await (await cache.get(holder.narPath)).bytes();
+  Deno.removeSync(holder.file);
+  return {
+    ...{ cache, holder },
+    async [Symbol.asyncDispose]() {
+      await cache[Symbol.asyncDispose]();
+      await holder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+lostTest("lost nar: bytes in memory do not let explain and plan say that it is here", async () => {
+  const stateIn = async (cache: TestCache) => {
+    const lines = (await (await cache.post("/plan", object.storePathHash)).text()).split("\n");
+    return JSON.parse(lines[0] ?? "").state;
+  };
+  {
+    await using scene = await hotScene();
+    assert.equal(await stateIn(scene.cache), "upstream");
+  }
+  await using scene = await hotScene();
+  const { cache, holder } = scene;
+  const { nar, verdict } = await (await cache.get(`/explain?path=${object.storePathHash}`)).json();
+  assert.deepEqual([verdict, nar.is_stored, nar.is_lost], ["nar_not_stored", false, true]);
+  assert.equal((await cache.get(PATH)).status, 200);
+  assert.deepEqual(cache.log.filter(({ msg }) => /stored again/.test(msg)), []);
+
+  const answer = await cache.get(holder.narPath);
+  assert.equal(answer.headers.get("x-cache"), "MISS", "it is fetched again");
+  await answer.bytes();
+  await cache.downloadsOver();
+  assert.equal(await stateIn(cache), "here");
+});
+
+lostTest("lost nar: bytes in memory keep nobody from pushing it again", async () => {
+  await using scene = await hotScene({ uploads: ALLOWED, tokens: [WRITE_TOKEN] }, true);
+  const { cache } = scene;
+  assert.equal((await cache.get(`/upload${PATH}`, AUTHORIZED)).status, 404);
+  assert.deepEqual(await push(cache, await pushOf(object)), [201, 200]);
+  assert.equal((await cache.get(`/upload${PATH}`, AUTHORIZED)).status, 200);
 });
 
 lostTest("lost nar: a rebuilt path takes the place of the lost one", async () => {

@@ -191,7 +191,7 @@ Deno.test("plan: over the most paths, it says so", async () => {
   const { metadata } = cache;
   const planner = new Planner({
     ...{ metadata, pathsMax: 3, nowMs: Date.now },
-    kept: { isHere: () => false, lostAtMs: () => undefined },
+    kept: { canOpen: () => Promise.resolve(false), lostAtMs: () => undefined },
     negative: { has: () => false },
     narinfoFetches: Object(undefined),
     pool: Object({ order: () => [upstream.url], probeIfDown: () => Promise.resolve() }),

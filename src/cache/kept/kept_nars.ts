@@ -105,10 +105,14 @@ export class KeptNars {
     return this.#lost.has(nar.kept.at) ? this.canOpen(nar, requestId) : true;
   }
 
-  /** Opens the file. False if it is missing or damaged; true while the store does not answer. */
+  /**
+   * Opens the stored file, not its bytes in memory. False if it is missing or damaged; true while
+   * the store does not answer.
+   */
   async canOpen(nar: NarRecord, requestId: string): Promise<boolean> {
+    const { signal } = new AbortController();
     try {
-      const file = await this.find(nar, requestId, { signal: new AbortController().signal });
+      const file = await this.find(nar, requestId, { signal, fresh: true });
       await file?.stored[Symbol.asyncDispose]();
       return file !== undefined;
     } catch {

@@ -26,7 +26,7 @@ const AT_ONCE = 64;
 
 export interface PlannerDeps {
   readonly metadata: Pick<MetadataStore, "findNarinfo" | "findNar" | "sourcesOf">;
-  readonly kept: Pick<KeptNars, "isHere" | "lostAtMs">;
+  readonly kept: Pick<KeptNars, "canOpen" | "lostAtMs">;
   readonly negative: Pick<NegativeCache, "has">;
   readonly narinfoFetches: Pick<NarinfoFetches, "isInFlight" | "fetch" | "prefetch">;
   readonly pool: Pick<
@@ -206,7 +206,7 @@ export class Planner {
     const { storePathHash: hash, body } = row;
     const path = { hash, name: nameInNarinfo(body) ?? null, nar: nar.name };
     const references = referencesInNarinfo(body);
-    if (await kept.isHere(nar, "plan")) {
+    if (nar.kept !== undefined && await kept.canOpen(nar, "plan")) {
       const bytes = nar.kept?.fileSize ?? null;
       return { path: { ...path, state: "here", bytes, upstreams: [] }, references };
     }

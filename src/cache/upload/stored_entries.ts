@@ -24,14 +24,15 @@ export async function keptFile(
 }
 
 /**
- * Opens NAR files for clients that push. Throws while the store does not answer. A client retries
- * after a 503, and gives up when a file is missing.
+ * Opens NAR files for clients that push, which skip what is here: bytes in memory are no proof.
+ * Throws while the store does not answer. A client retries after a 503, and gives up when a file is
+ * missing.
  */
 export function openForPush(kept: Pick<KeptNars, "find">): Pick<KeptNars, "open"> {
   return {
     async open(nar, requestId, options) {
       try {
-        return await kept.find(nar, requestId, options);
+        return await kept.find(nar, requestId, { signal: options.signal, fresh: true });
       } catch (error) {
         if (!(error instanceof Failure) || error.kind !== "unavailable") throw error;
         throw new Failure("overloaded", error.message, error.facts, error);

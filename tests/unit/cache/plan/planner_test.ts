@@ -31,7 +31,7 @@ function countingPlanner() {
   };
   const planner = new Planner({
     metadata: Object({ findNarinfo: () => Promise.resolve(undefined) }),
-    kept: { isHere: () => false, lostAtMs: () => undefined },
+    kept: { canOpen: () => Promise.resolve(false), lostAtMs: () => undefined },
     negative: { has: () => false },
     narinfoFetches: Object(fetches),
     pool: Object({
