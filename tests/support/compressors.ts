@@ -49,8 +49,8 @@ export async function compress(
   { stored = false }: CompressOptions = {},
 ): Promise<Bytes> {
   const { program, builtIn } = ROWS[compression];
-  const isTooSlow = compression === "xz" && bytes.length > XZ_PROGRAM_BYTES_MAX;
-  const isWrapped = builtIn !== undefined && (stored || isTooSlow);
+  const isTooMuch = compression === "xz" && bytes.length > XZ_PROGRAM_BYTES_MAX;
+  const isWrapped = builtIn !== undefined && (stored || isTooMuch);
   if (program !== undefined && !isWrapped && isInstalled(program)) {
     return await filter(program, ["-1", "-c", "-q"], bytes);
   }
