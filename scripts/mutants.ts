@@ -1,19 +1,20 @@
 // Plants single faults in the functions that keep the rules of docs/rules.md, one at a time. Runs the
-// tests that hold the rules of that function, then the whole files that import it or have its name.
-// Lists the faults that none of them noticed. It works in a copy of this folder. `--only REGEXP`:
-// rules whose keeper matches; `--count N`: so many faults at most, drawn by `--seed N`;
-// `--seconds N`: none begins later.
+// files of tests that import its file or have its name, then the tests that hold the rules of that
+// function. Lists the faults that none of them noticed. It works in a copy of this folder. `--only
+// REGEXP`: rules whose keeper matches; `--whole`: faults in all of its file; `--count N`: so many
+// faults at most, drawn by `--seed N`; `--seconds N`: none begins later.
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { readRules, type Rule } from "./check_docs/rules.ts";
 import { type Mutant, mutantsOf } from "./mutants/plant.ts";
 
 /** A test that takes longer has hung: somebody waits for what the fault took away. */
-const HANGS_MS = 180_000;
+const HANGS_S = 180;
 
 const { values } = parseArgs({
   options: {
     only: { type: "string", default: "" },
+    whole: { type: "boolean", default: false },
     count: { type: "string", default: "Infinity" },
     seconds: { type: "string", default: "Infinity" },
     seed: { type: "string", default: "1" },
@@ -22,45 +23,43 @@ const { values } = parseArgs({
 
 interface Planted {
   readonly path: string;
-  readonly name: string;
+  /** The function that keeps a rule; `undefined`: the fault is anywhere in its file. */
+  readonly name: string | undefined;
   readonly mutant: Mutant;
-  readonly rules: readonly Rule[];
+  /** Arguments of runs of tests: the cheapest first. */
+  readonly runs: readonly Words[];
 }
+
+/** Arguments of a run of tests. */
+type Words = readonly string[];
+
+/** "none": no test has that name here. */
+type Outcome = "passed" | "failed" | "none";
 
 const root = new URL("..", import.meta.url).pathname;
 const endsAtMs = performance.now() + 1_000 * Number(values.seconds);
 const folder = Deno.makeTempDirSync({ prefix: "larder-mutants-" });
+/** Outcomes without a fault. */
+const outcomes = new Map<Words, Outcome>();
 let [noticed, survived, untested] = [0, 0, 0];
 try {
   copyTree();
-  const passing = new Map<string, boolean>();
-  for (const { path, name, mutant, rules } of drawn(planted())) {
+  for (const one of drawn(planted())) {
     if (performance.now() > endsAtMs) break;
-    const held = [];
-    for (const rule of rules) {
-      const key = `${rule.testPath}: ${rule.testName}`;
-      const passes = passing.get(key) ?? await run(rule) === "passed";
-      passing.set(key, passes);
-      if (passes) held.push(rule);
-    }
-    const at = `${path}:${mutant.line} ${name}: ${mutant.before} -> ${mutant.after}`;
-    if (held.length === 0) {
-      untested++;
-      console.log(`not tested here: ${at}`);
-      continue;
-    }
-    const original = Deno.readTextFileSync(`${root}/${path}`);
-    Deno.writeTextFileSync(`${folder}/${path}`, mutant.text);
+    const { path, name = "", mutant } = one;
     const startedAtMs = performance.now();
-    const by = await noticedBy(held, path);
-    Deno.writeTextFileSync(`${folder}/${path}`, original);
+    const by = await noticedBy(one);
     const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(0);
-    if (by === undefined) survived++;
+    const at = `${path}:${mutant.line} ${name}: ${mutant.before} -> ${mutant.after}`;
+    if (by === "untested") untested++;
+    else if (by === undefined) survived++;
     else noticed++;
     console.log(
-      by === undefined
+      by === "untested"
+        ? `not tested here: ${at}`
+        : by === undefined
         ? `SURVIVED after ${seconds} s: ${at}`
-        : `noticed after ${seconds} s: ${at}, by ${by}`,
+        : `noticed after ${seconds} s: ${at}, by ${by.join(" ")}`,
     );
   }
 } finally {
@@ -69,17 +68,32 @@ try {
 console.log(`${noticed} noticed, ${survived} survived, ${untested} not tested here`);
 if (noticed + survived === 0) Deno.exit(1);
 
-/** Every fault of every keeper, with the rules that the keeper keeps. */
+/** Every fault of every keeper, with the tests that could notice it. */
 function planted(): Planted[] {
   const { rules } = readRules(Deno.readTextFileSync(`${root}/docs/rules.md`));
-  const keepers = Map.groupBy(rules, ({ keeper }) => keeper);
   const regexp = new RegExp(values.only);
-  return [...keepers].flatMap(([keeper, rules]) => {
-    const [path = "", name = ""] = keeper.split(":");
-    if (!path.endsWith(".ts") || !regexp.test(keeper)) return [];
+  const chosen = rules.filter(({ keeper }) => regexp.test(keeper));
+  const places = Map.groupBy(chosen, ({ keeper }) => (
+    values.whole ? keeper.replace(/:.*/, "") : keeper
+  ));
+  return [...places].flatMap(([place, rules]) => {
+    const [path = "", name] = place.split(":");
+    if (!path.endsWith(".ts")) return [];
+    const files = filesOf(path);
+    const runs = [...(files.length === 0 ? [] : [files]), ...rules.toSorted(byCost).map(wordsOf)];
     const text = Deno.readTextFileSync(`${root}/${path}`);
-    return mutantsOf(path, text, name).map((mutant) => ({ path, name, mutant, rules }));
+    return mutantsOf(path, text, name).map((mutant) => ({ path, name, mutant, runs }));
   });
+}
+
+/** Those with real processes take longest. */
+function byCost(a: Rule, b: Rule): number {
+  return Number(a.testPath.startsWith("tests/e2e/")) - Number(b.testPath.startsWith("tests/e2e/"));
+}
+
+function wordsOf({ testPath, testName }: Rule): Words {
+  const words = testName.split("…").map((part) => part.replace(/[/\\^$.*+?()[\]{}|]/g, "\\$&"));
+  return [testPath, "--filter", `/${words.join(".*")}/`];
 }
 
 /** So many of them, in an order that the seed decides. */
@@ -101,18 +115,28 @@ function copyTree(): void {
   Deno.symlinkSync(`${root}/node_modules`, `${folder}/node_modules`);
 }
 
-/** The test, or the files, that fail; `undefined`: none does. */
-async function noticedBy(rules: readonly Rule[], path: string): Promise<string | undefined> {
-  for (const rule of rules) {
-    if (await run(rule) !== "passed") return `${rule.testPath}: ${rule.testName}`;
+/** The run that fails with the fault and passes without it; `undefined`: none does. */
+async function noticedBy(
+  { path, mutant, runs }: Planted,
+): Promise<Words | "untested" | undefined> {
+  const original = Deno.readTextFileSync(`${root}/${path}`);
+  let passed = false;
+  for (const words of runs) {
+    if (outcomes.get(words) === "none") continue;
+    Deno.writeTextFileSync(`${folder}/${path}`, mutant.text);
+    const outcome = await runTests(words);
+    Deno.writeTextFileSync(`${folder}/${path}`, original);
+    if (outcome === "none") outcomes.set(words, "none");
+    passed ||= outcome === "passed";
+    if (outcome !== "failed") continue;
+    if (!outcomes.has(words)) outcomes.set(words, await runTests(words));
+    if (outcomes.get(words) === "passed") return words;
   }
-  const files = filesOf(path);
-  if (files.length === 0 || await runTests(files) === "passed") return undefined;
-  return files.join(", ");
+  return passed ? undefined : "untested";
 }
 
 /** Files of tests in this process that import a file of `src`, or have its name. */
-function filesOf(path: string): readonly string[] {
+function filesOf(path: string): Words {
   const { stdout } = new Deno.Command("git", {
     args: ["grep", "-lF", `../${path}"`, "--", "tests/unit", "tests/property", "tests/contract"],
     cwd: root,
@@ -123,25 +147,14 @@ function filesOf(path: string): readonly string[] {
   return [...new Set(files)].filter((file) => file.endsWith("_test.ts"));
 }
 
-function run({ testPath, testName }: Rule): Promise<Outcome> {
-  const words = testName.split("…").map((part) => part.replace(/[/\\^$.*+?()[\]{}|]/g, "\\$&"));
-  return runTests([testPath, "--filter", `/${words.join(".*")}/`]);
-}
-
-/** "none": no test has that name here. */
-type Outcome = "passed" | "failed" | "none";
-
-/** Runs tests in the copy. */
-async function runTests(words: readonly string[]): Promise<Outcome> {
-  const child = new Deno.Command(`${folder}/scripts/deno`, {
-    args: ["task", "test", ...words],
+/** Runs tests in the copy, up to the first that fails. */
+async function runTests(words: Words): Promise<Outcome> {
+  const { stdout, success } = await new Deno.Command("timeout", {
+    args: [String(HANGS_S), `${folder}/scripts/deno`, "task", "test", "--fail-fast", ...words],
     cwd: folder,
     stdout: "piped",
     stderr: "null",
-  }).spawn();
-  const hangs = setTimeout(() => child.kill("SIGTERM"), HANGS_MS);
-  const { stdout, success } = await child.output();
-  clearTimeout(hangs);
+  }).output();
   if (!success) return "failed";
   const [, passed = "0"] = /^(\d+) passed, /m.exec(new TextDecoder().decode(stdout)) ?? [];
   return passed === "0" ? "none" : "passed";

@@ -11,7 +11,7 @@ export interface Mutant {
   readonly after: string;
 }
 
-/** Operators and their planted counterparts: a bound off by one, a turned or widened condition. */
+/** Planted counterparts: a bound off by one, a turned or widened condition, the other of two. */
 const COUNTERPARTS: Readonly<Record<string, string>> = {
   "<": "<=",
   "<=": "<",
@@ -21,15 +21,20 @@ const COUNTERPARTS: Readonly<Record<string, string>> = {
   "!==": "===",
   "&&": "||",
   "||": "&&",
+  "+": "-",
+  "-": "+",
+  "Math.min": "Math.max",
+  "Math.max": "Math.min",
 };
 
 /**
- * Each single fault in the function, method, class or constant `name` of a file: an operator turned,
- * a negation lost, a truth value turned, a call left out. Empty without such a name.
+ * Each single fault in the function, method, class or constant `name` of a file: an operator or a
+ * condition turned, a truth value turned, a call left out or not waited for. Empty without such a
+ * name; without `name`, those of the whole file.
  */
-export function mutantsOf(path: string, text: string, name: string): readonly Mutant[] {
+export function mutantsOf(path: string, text: string, name?: string): readonly Mutant[] {
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
-  const keeper = keeperNode(source, name);
+  const keeper = name === undefined ? source : keeperNode(source, name);
   const mutants: Mutant[] = [];
   const plant = (node: ts.Node, after: string) => {
     const [start, end] = [node.getStart(source), node.getEnd()];
@@ -47,11 +52,29 @@ export function mutantsOf(path: string, text: string, name: string): readonly Mu
     } else if (isNegation(node)) plant(node, node.operand.getText(source));
     else if (node.kind === ts.SyntaxKind.TrueKeyword && isValue(node)) plant(node, "false");
     else if (node.kind === ts.SyntaxKind.FalseKeyword && isValue(node)) plant(node, "true");
-    else if (ts.isExpressionStatement(node) && isCall(node.expression)) plant(node, ";");
+    else if (ts.isPropertyAccessExpression(node)) {
+      const after = COUNTERPARTS[node.getText(source)];
+      if (after !== undefined) plant(node, after);
+    } else if (ts.isExpressionStatement(node) && isCall(node.expression)) {
+      plant(node, ";");
+      if (ts.isAwaitExpression(node.expression)) {
+        plant(node, `${node.expression.expression.getText(source)};`);
+      }
+    }
+    const condition = conditionOf(node);
+    if (condition !== undefined && !ts.isBinaryExpression(condition) && !isNegation(condition)) {
+      plant(condition, `!(${condition.getText(source)})`);
+    }
     ts.forEachChild(node, visit);
   };
   if (keeper !== undefined) visit(keeper);
   return mutants;
+}
+
+/** The others of its kind have an operator, which is turned. */
+function conditionOf(node: ts.Node): ts.Expression | undefined {
+  if (ts.isIfStatement(node)) return node.expression;
+  return ts.isConditionalExpression(node) ? node.condition : undefined;
 }
 
 function isNegation(node: ts.Node): node is ts.PrefixUnaryExpression {
