@@ -1,6 +1,12 @@
 import type { NarFinder, NarinfoRow, NarRecord } from "../metadata/metadata_store.ts";
 import type { Compression } from "../nix/compression.ts";
-import { compressionOf, hashOf, type NarName, type NarReference } from "../nix/nar_name.ts";
+import {
+  compressionOf,
+  hashOf,
+  type NarName,
+  type NarReference,
+  renamedNar,
+} from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
@@ -11,7 +17,7 @@ import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { NarPart } from "./fetch/nar_fetcher.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
 import { formFacts, type NarForms, unknownFacts } from "./forms/nar_forms.ts";
-import { formerNames } from "./forms/recompressed.ts";
+import { formerNames, mayRecompress, RECOMPRESSED } from "./forms/recompressed.ts";
 import { openStored } from "./kept/stored_answer.ts";
 import {
   type CacheResult,
@@ -27,7 +33,7 @@ import {
   restPassedThrough,
 } from "./pass_through/pass_through.ts";
 import type { NarRequestWatcher } from "./prefetch/prefetch_ports.ts";
-import type { UnnamedNarServer } from "./serve_unnamed_nar.ts";
+import { DescribedNar, type UnnamedNarServer } from "./serve_unnamed_nar.ts";
 import type { MemberDownloads } from "./serve_member_download.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 import type { Touches } from "./touches.ts";
@@ -111,31 +117,37 @@ export class NarServer {
     client: Client,
   ): Promise<NarAnswer | undefined> {
     const requester = { requestId, client };
-    return await this.#byRowOrName(
-      wanted,
-      (located) => this.#openLocated(located, requester),
-      () => this.#openUnnamed(wanted.name, requester),
-    );
+    return await this.#byRowOrName(wanted, requestId, {
+      byRow: (located) => this.#openLocated(located, requester),
+      byName: () => this.#openUnnamed(wanted.name, requester),
+    });
   }
 
   /**
-   * Without a row its name alone leads to a file. So does that of a row that cannot be read now; if
-   * it leads nowhere, this throws the error of the database.
+   * Without a row its name alone leads to a file, or to a narinfo with its row. So does that of a row
+   * that cannot be read now; if it leads to no file, this throws the error of the database.
    */
   async #byRowOrName<Found>(
     wanted: WantedNar,
-    byRow: (located: LocatedNar) => Promise<Found | undefined>,
-    byName: () => Promise<Found | undefined>,
+    requestId: string,
+    { byRow, byName }: {
+      byRow(located: LocatedNar): Promise<Found | undefined>;
+      byName(): Promise<Found | DescribedNar | undefined>;
+    },
   ): Promise<Found | undefined> {
     let located: LocatedNar | undefined;
     try {
       located = await this.#locate(wanted);
     } catch (error) {
       const found = await byName();
-      if (found === undefined) throw error;
+      if (found === undefined || found instanceof DescribedNar) throw error;
       return found;
     }
-    return await (located === undefined ? byName() : byRow(located));
+    const found = await (located === undefined ? byName() : byRow(located));
+    if (!(found instanceof DescribedNar)) return found;
+    await this.#deps.narinfoOf(found.storePathHash, requestId);
+    located = await this.#locate(wanted);
+    return located && await byRow(located);
   }
 
   async #openLocated(
@@ -158,35 +170,59 @@ export class NarServer {
 
   /**
    * `undefined` for a file without a row. The name of a recompressed file leads to the row of the
-   * file that it was made of, whether or not larder still has it.
+   * file that it was made of, whether or not larder still has it. Where an upstream recompressed it,
+   * the former name leads to the row of that one: they have the hash in their names in common.
    */
   async #locate({ name, unpacked }: WantedNar): Promise<LocatedNar | undefined> {
     const nar = await this.#metadata.findNar(name);
     if (nar !== undefined) return { nar, to: unpacked ? "none" : nar.compression };
-    const former = await Promise.all(formerNames(name).map((one) => this.#metadata.findNar(one)));
-    const found = former.find((one) => one !== undefined);
-    return found && { nar: found, to: compressionOf(name) };
+    const others = mayRecompress(name) ? [renamedNar(name, RECOMPRESSED)] : formerNames(name);
+    const found = await Promise.all(others.map((one) => this.#metadata.findNar(one)));
+    const isOfNar = ({ fileHash }: NarRecord) => fileHash === undefined || !mayRecompress(name);
+    const other = found.find((one) => one !== undefined && isOfNar(one));
+    return other && { nar: other, to: compressionOf(name) };
+  }
+
+  /**
+   * The store path of a file whose bytes do not have the hash in its name; `undefined` for others,
+   * and where no narinfo names it.
+   */
+  async pathOf({ name }: WantedNar, { tag }: NarFacts): Promise<StorePathHash | undefined> {
+    if (tag === hashOf(name)) return undefined;
+    const located = await this.#locate({ name });
+    return located && (await this.#metadata.narinfosOf(located.nar.name))[0];
   }
 
   /** A client may remember the name of a recompressed file whose row was lost. */
-  async #openUnnamed(name: NarName, requester: Requester): Promise<NarAnswer | undefined> {
+  async #openUnnamed(
+    name: NarName,
+    requester: Requester,
+  ): Promise<NarAnswer | DescribedNar | undefined> {
     const { unnamedNars, forms } = this.#deps;
-    const file = await unnamedNars.open(name, requester);
-    const former = file ? undefined : await this.#formerUnnamed(name, requester.requestId);
-    const found = former && await unnamedNars.open(former.name, requester);
-    return found ? forms.unknownAnswer(found, compressionOf(former.name)) : file;
+    if (compressionOf(name) !== RECOMPRESSED) return await unnamedNars.open(name, requester);
+    const found = await this.#findUnnamed(name, requester.requestId);
+    if (found === undefined || found instanceof DescribedNar) return found;
+    const file = await unnamedNars.open(found.name, requester);
+    if (file === undefined || file instanceof DescribedNar || found.name === name) return file;
+    return forms.unknownAnswer(file, compressionOf(found.name));
   }
 
-  /** The file at an upstream that a recompressed one was made of, by its name alone. */
-  async #formerUnnamed(name: NarName, requestId: string) {
-    const { unnamedNars } = this.#deps;
-    const all = await Promise.all(
-      formerNames(name).map(async (name) => ({
-        name,
-        facts: await unnamedNars.stat(name, requestId),
-      })),
-    );
-    return all.find(({ facts }) => facts !== undefined);
+  /**
+   * The file at an upstream, by its name alone, or else the one that it was made of. A larder that
+   * lost its rows, too, speaks the first without a size, and nothing shows whether it is right.
+   */
+  async #findUnnamed(
+    name: NarName,
+    requestId: string,
+  ): Promise<FoundUnnamed | DescribedNar | undefined> {
+    const stat = async (name: NarName) => {
+      const facts = await this.#deps.unnamedNars.stat(name, requestId);
+      return facts instanceof DescribedNar ? facts : facts && { name, facts };
+    };
+    const file = await stat(name);
+    if (file instanceof DescribedNar || file?.facts.fileSize !== undefined) return file;
+    const former = await Promise.all(formerNames(name).map(stat));
+    return former.find((one) => one !== undefined) ?? file;
   }
 
   get #stored() {
@@ -201,7 +237,9 @@ export class NarServer {
    */
   async #fetch(nar: NarRecord, requester: Requester): Promise<NarAnswer | undefined> {
     const unnamed = async () =>
-      await this.#deps.unnamedNars.open(nar.name, requester, await this.#askedBesides(nar));
+      unlessDescribed(
+        await this.#deps.unnamedNars.open(nar.name, requester, await this.#askedBesides(nar)),
+      );
     return await orElse(async () => {
       const mayShare = this.#deps.downloads.mayJoin(nar.name);
       const shared = mayShare ? await this.#openShared(nar, requester) : undefined;
@@ -293,11 +331,10 @@ export class NarServer {
     requestId: string,
     client: Client,
   ): Promise<NarFacts | undefined> {
-    return await this.#byRowOrName(
-      wanted,
-      (located) => this.#statLocated(located, { requestId, client }),
-      () => this.#statUnnamed(wanted.name, requestId),
-    );
+    return await this.#byRowOrName(wanted, requestId, {
+      byRow: (located) => this.#statLocated(located, { requestId, client }),
+      byName: () => this.#statUnnamed(wanted.name, requestId),
+    });
   }
 
   async #statLocated(
@@ -309,7 +346,9 @@ export class NarServer {
     await using answer = await openStored(this.#stored, nar, requester, to);
     if (answer !== undefined) return { ...factsOf(answer), isFirstOfPrefetch };
     const unnamed = async () =>
-      await this.#deps.unnamedNars.stat(nar.name, requestId, await this.#askedBesides(nar));
+      unlessDescribed(
+        await this.#deps.unnamedNars.stat(nar.name, requestId, await this.#askedBesides(nar)),
+      );
     const facts = await orElse(
       async () => await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId),
       unnamed,
@@ -317,11 +356,13 @@ export class NarServer {
     return facts && formFacts(facts, nar, nar, to);
   }
 
-  async #statUnnamed(name: NarName, requestId: string): Promise<NarFacts | undefined> {
-    const { unnamedNars } = this.#deps;
-    const facts = await unnamedNars.stat(name, requestId);
-    const former = facts ? undefined : await this.#formerUnnamed(name, requestId);
-    return former?.facts ? unknownFacts(former.facts) : facts;
+  async #statUnnamed(
+    name: NarName,
+    requestId: string,
+  ): Promise<NarFacts | DescribedNar | undefined> {
+    const found = await this.#findUnnamed(name, requestId);
+    if (found === undefined || found instanceof DescribedNar) return found;
+    return found.name === name ? found.facts : unknownFacts(found.facts);
   }
 
   /** `undefined` without a download, or with one that failed before a client could need it. */
@@ -350,6 +391,11 @@ export class NarServer {
   }
 }
 
+/** The narinfo of the row has not led to the file: that of the same path would not, either. */
+function unlessDescribed<Found>(found: Found | DescribedNar): Found | undefined {
+  return found instanceof DescribedNar ? undefined : found;
+}
+
 /** The second result where the first is absent, or fails and the second does not. */
 async function orElse<Found>(
   first: () => Promise<Found | undefined>,
@@ -364,6 +410,11 @@ async function orElse<Found>(
     return found;
   }
   return found ?? await second();
+}
+
+interface FoundUnnamed {
+  readonly name: NarName;
+  readonly facts: NarFacts;
 }
 
 /** "elsewhere": another member downloads the file, or has stored it. */

@@ -5,6 +5,7 @@ import type { DocumentKeeper } from "../metadata/document_keeper.ts";
 import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName, plainNarName } from "../nix/nar_name.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
 import type { Loops } from "../upstream/loops.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { Requester } from "./nar/requester.ts";
@@ -33,6 +34,18 @@ export interface UnnamedNarServerDeps {
 type AskedUpstreams = "all" | "documented";
 
 /**
+ * A file whose bytes do not have the hash in its name: an upstream, which is a larder, keeps another
+ * form of it. The narinfo of the store path shows whether its NAR is right.
+ */
+export class DescribedNar {
+  readonly storePathHash: StorePathHash;
+
+  constructor(storePathHash: StorePathHash) {
+    this.storePathHash = storePathHash;
+  }
+}
+
+/**
  * Serves NAR files that no narinfo of ours names: a client may remember the narinfo of a cache that
  * was wiped, or of another one, and a debuginfo document may name the file. No signature covers
  * them, so larder verifies their file hash, which is their name, and does not store them.
@@ -51,10 +64,11 @@ export class UnnamedNarServer {
     narName: NarName,
     requester: Requester,
     asked: AskedUpstreams = "all",
-  ): Promise<NarAnswer | undefined> {
+  ): Promise<NarAnswer | DescribedNar | undefined> {
     const sources = await this.#sourcesOf(narName, asked);
     const first = await this.#find(narName, sources, requester.requestId);
     if (first === undefined) return undefined;
+    if (first.storePathHash !== undefined) return new DescribedNar(first.storePathHash);
     // No narinfo says the size. That of one upstream must not count for another, so each has a
     // transfer of its own, one after the other.
     for (const source of sources.toSorted((a, b) => isOf(b, first) - isOf(a, first))) {
@@ -78,8 +92,9 @@ export class UnnamedNarServer {
     narName: NarName,
     requestId: string,
     asked: AskedUpstreams = "all",
-  ): Promise<NarFacts | undefined> {
+  ): Promise<NarFacts | DescribedNar | undefined> {
     const found = await this.#find(narName, await this.#sourcesOf(narName, asked), requestId);
+    if (found?.storePathHash !== undefined) return new DescribedNar(found.storePathHash);
     if (found === undefined || rowOf(narName, found.fileSize) === undefined) return undefined;
     return { cacheResult: "MISS", fileSize: found.fileSize, tag: hashOf(narName) };
   }

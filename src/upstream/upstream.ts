@@ -150,6 +150,13 @@ export interface NarRequest {
   readonly requested?: (() => void) | undefined;
 }
 
+/** What an upstream says of a NAR file without its bytes. */
+export interface NarHead {
+  readonly fileSize?: number;
+  /** From a larder that keeps the file in another form than its name says. */
+  readonly storePathHash?: StorePathHash;
+}
+
 export interface NarBodySource {
   readonly url: string;
   /**
@@ -157,9 +164,6 @@ export interface NarBodySource {
    * that the upstream does not have it; a throw, that it could not tell.
    */
   openNar(location: string, request: NarRequest): Promise<NarBody | undefined>;
-  /** The file's size where it is known; `undefined` as for `openNar`. */
-  statNar(
-    location: string,
-    signal?: AbortSignal,
-  ): Promise<{ readonly fileSize?: number } | undefined>;
+  /** What is known of the file; `undefined` as for `openNar`. */
+  statNar(location: string, signal?: AbortSignal): Promise<NarHead | undefined>;
 }

@@ -2,6 +2,7 @@ import type { KeptFile, NarRecord } from "../../metadata/metadata_store.ts";
 import { formatSha256 } from "../../nix/hash.ts";
 import { renamedNar } from "../../nix/nar_name.ts";
 import { narUrlOf } from "../nar/nar_naming.ts";
+import { RECOMPRESSED } from "./recompressed.ts";
 
 /** The lines about the NAR file. No signature covers them. */
 const FILE_LINE_REGEXP = /^(?:URL|Compression|FileHash|FileSize): .*\n/gm;
@@ -16,11 +17,12 @@ export function asKept(text: string, nar: NarRecord): string {
   return text.replace(FILE_LINE_REGEXP, (line) => line.startsWith("URL") ? lines : "");
 }
 
-/** True for the file of the narinfo's claims. */
+/** True for the file of the narinfo's claims. That of an upstream's form of the NAR has none. */
 function isClaimed(
-  { fileHash: claimedHash, fileSize: claimedSize }: NarRecord,
+  { compression, fileHash: claimedHash, fileSize: claimedSize }: NarRecord,
   { form, fileHash, fileSize }: KeptFile,
 ): boolean {
   if (form !== undefined) return false;
+  if (claimedHash === undefined && compression === RECOMPRESSED) return false;
   return fileHash === (claimedHash ?? fileHash) && fileSize === (claimedSize ?? fileSize);
 }

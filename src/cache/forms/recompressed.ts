@@ -20,7 +20,7 @@ export function mayRecompress(name: NarName): boolean {
   return FORMER.includes(compressionOf(name));
 }
 
-/** The names of the files that a client means by the name of a recompressed one. */
+/** The names of the files that a recompressed one of this name may have been made of. */
 export function formerNames(name: NarName): readonly NarName[] {
   if (compressionOf(name) !== RECOMPRESSED) return [];
   return FORMER.map((compression) => renamedNar(name, compression));

@@ -3,7 +3,14 @@ import type { NarRecord, NarRow, NarSource } from "../../metadata/metadata_store
 import { isSameClaim } from "../../metadata/nar_claims.ts";
 import { type FileHash, sha256FromDigest } from "../../nix/hash.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
-import { markedNarName, type NarName, narName } from "../../nix/nar_name.ts";
+import {
+  compressionOf,
+  hashOf,
+  markedNarName,
+  type NarName,
+  narName,
+  parseNarName,
+} from "../../nix/nar_name.ts";
 import type { Offer } from "../../upstream/narinfo_query.ts";
 
 /**
@@ -12,6 +19,8 @@ import type { Offer } from "../../upstream/narinfo_query.ts";
  */
 export function narRowOf(narinfo: Narinfo): NarRow {
   const { compression, narHash, narSize, fileHash, fileSize } = narinfo;
+  const recompressed = recompressedName(narinfo);
+  if (recompressed !== undefined) return { name: recompressed, compression, narHash, narSize };
   const isNar = compression === "none";
   const hasHash = fileHash !== undefined && (!isNar || fileHash === `${narHash}`);
   const hasSize = fileSize !== undefined && (!isNar || fileSize === narSize);
@@ -23,6 +32,17 @@ export function narRowOf(narinfo: Narinfo): NarRow {
     ...(hasHash ? { fileHash } : {}),
     ...(hasSize ? { fileSize } : {}),
   };
+}
+
+/**
+ * The name of a file that an upstream has recompressed: it has the hash of the file that this one
+ * was made of. The upstream may lose it, and make another, so that its hash and size are no claims.
+ */
+function recompressedName({ url, compression, fileHash }: Narinfo): NarName | undefined {
+  if (compression !== "zstd" || fileHash === undefined) return undefined;
+  const name = parseNarName(url.slice(url.lastIndexOf("/") + 1));
+  if (name === undefined || compressionOf(name) !== compression) return undefined;
+  return hashOf(name) === `${fileHash}` ? undefined : name;
 }
 
 /**

@@ -19,7 +19,7 @@ interface SizeAttempt extends SourceAttempt {
   readonly found: Promise<FoundNar>;
 }
 
-/** A file's size, and the upstream or member that sent it. */
+/** What is known of a file, and the upstream or member that said it. */
 type FoundAt = NonNullable<FoundNar> & Pick<NarSource, "upstream">;
 
 /** The NAR file's size, from the first upstream that has the file, or the member that gets it. */

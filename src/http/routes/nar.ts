@@ -5,10 +5,12 @@ import type { MemberNarServer } from "../../cache/serve_member.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { MEMBER_HEADER } from "../../upstream/member_request.ts";
+import { linkToPath } from "../../upstream/nar_link.ts";
 import { type NarName, parseNarName, parseNarReference } from "../../nix/nar_name.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import {
   type Answer,
+  type AnswerParts,
   type Body,
   countedAnswer,
   type CountedResult,
@@ -25,7 +27,7 @@ import { countedAs, isByCommand, requestSeries, servedBytes } from "./request_se
 import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {
-  readonly nars: Pick<NarServer, "open" | "stat" | "isKnownAbsent" | "resolve">;
+  readonly nars: Pick<NarServer, "open" | "stat" | "isKnownAbsent" | "resolve" | "pathOf">;
   /** Answers other members; `undefined`: there are none. */
   readonly members?: Pick<MemberNarServer, "open" | "stat"> | undefined;
   /** Names of store paths, for the log. */
@@ -91,7 +93,11 @@ export function narRoute(deps: NarRouteDeps): Route {
         const origin = nars.isKnownAbsent(name) ? "HIT" : "MISS";
         if (head) {
           const facts = await counted(origin, request, nars.stat(wanted, requestId, request));
-          return facts === undefined ? absent(origin, head) : headOf(planNar(request, facts));
+          if (facts === undefined) return absent(origin, head);
+          // Another larder asks so, before it knows the narinfo. No other client needs it.
+          const isOfLarder = request.headers.get("via") !== null;
+          const path = isOfLarder ? await nars.pathOf(wanted, facts) : undefined;
+          return headOf(planNar(request, facts), path && { link: linkToPath(path) });
         }
         const answer = await counted(origin, request, nars.open(wanted, requestId, request));
         if (answer === undefined) return absent(origin, head);
@@ -135,8 +141,9 @@ function absent(origin: AbsenceOrigin, head: boolean): Answer {
   return statusAnswer(404, head, { "x-cache": origin });
 }
 
-function headOf(plan: NarPlan): Answer {
-  return plan.kind === "answered" ? plan.answer : headAnswer(plan.parts);
+function headOf(plan: NarPlan, fields?: AnswerParts["headers"]): Answer {
+  if (plan.kind === "answered") return plan.answer;
+  return headAnswer({ ...plan.parts, headers: { ...plan.parts.headers, ...fields } });
 }
 
 /** The counters leave it out: the other member counts its client. */

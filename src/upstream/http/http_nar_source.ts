@@ -2,9 +2,16 @@ import { Failure } from "../../base/failure.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
 import type { HttpClient } from "../../runtime/net.ts";
 import { parseContentEncoding } from "../../nix/content_encoding.ts";
+import { describedPath } from "../nar_link.ts";
 import { resolveLocation } from "../location.ts";
 import { readStatus } from "../read_narinfo.ts";
-import { type NarBody, type NarBodySource, type NarRequest, NoAnswer } from "../upstream.ts";
+import {
+  type NarBody,
+  type NarBodySource,
+  type NarHead,
+  type NarRequest,
+  NoAnswer,
+} from "../upstream.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";
 import { readRefusal } from "./failed_reading.ts";
 import type { HttpUpstreamSettings } from "./http_settings.ts";
@@ -55,7 +62,7 @@ export class HttpNarSource implements NarBodySource {
   async statNar(
     location: string,
     signal?: AbortSignal,
-  ): Promise<{ fileSize?: number } | undefined> {
+  ): Promise<NarHead | undefined> {
     const url = this.#locate(location);
     const headers = this.#trace.headers();
     const { answered } = this.#trace;
@@ -64,7 +71,9 @@ export class HttpNarSource implements NarBodySource {
         if (!await this.#foundOrAbsent(response)) return undefined;
         await response.body?.cancel();
         const length = response.headers.get("content-length");
-        return length === "0" ? EMPTY : sizeOf(length);
+        if (length === "0") return EMPTY;
+        const storePathHash = describedPath(response.headers.get("link"));
+        return { ...sizeOf(length), ...storePathHash && { storePathHash } };
       });
     try {
       const found = await stat("HEAD");
@@ -105,7 +114,7 @@ function isPlain(contentEncoding: string): boolean {
 }
 
 /** No NAR is empty: the length 0 says nothing of its size. */
-const EMPTY: { readonly fileSize?: number } = {};
+const EMPTY: NarHead = {};
 
 /**
  * Content-Range says which part of the file the body is, whatever the status. A 200 without it is
