@@ -6,6 +6,7 @@ import type { Token } from "../http/access/tokens.ts";
 import type { WorkLeases } from "../locks/work_leases.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
+import type { StoredPaths } from "../metadata/stored_paths.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { NarStore } from "../storage/nar_store.ts";
@@ -33,6 +34,8 @@ export interface AppParts {
 export interface StoreParts {
   readonly metadata: MetadataStore;
   readonly nars: NarStore;
+  /** Knows paths with a row while the database does not answer. Default: nobody does. */
+  readonly storedPaths?: Pick<StoredPaths, "has"> | undefined;
   /** Counts pinned closures in a Worker; default: on this thread. */
   readonly closures?: ClosureLister;
   /** Another number after each change of rows and pins; default: for each call. */

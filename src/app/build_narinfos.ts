@@ -32,7 +32,7 @@ export interface NarinfoNeighbours {
 
 /** Wires narinfos, and the prefetch for the clients that request them. */
 export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
-  const { nowMs, fetching, stores: { metadata, leases } } = parts;
+  const { nowMs, fetching, stores: { metadata, leases, storedPaths: stored } } = parts;
   const { log, metrics } = parts.telemetry;
   const { pool, negative, demotions, touches, downloads, kept, space, names, loops } = neighbours;
   const signer = createSigner(parts.identity.secretKey);
@@ -54,7 +54,7 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const refreshMs = fetching.narinfoRefreshMs;
   const narinfos = new NarinfoServer({
     rows: { metadata, signer },
-    ...{ kept, narinfoFetches, negative, demotions, touches, loops, nowMs, log },
+    ...{ stored, kept, narinfoFetches, negative, demotions, touches, loops, nowMs, log },
     refresh: new NarinfoRefresh({ pool, metadata, refreshMs, nowMs, log }),
     isUpstream: (url) => pool.has(url),
     prefetch: prefetch ?? NO_PREFETCH,

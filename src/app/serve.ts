@@ -75,12 +75,11 @@ export async function serve(resolved: ResolvedSettings): Promise<number> {
     const hasRedis = settings["cache.redis-addrs"].length > 0;
     backEndGauges({ metrics, problems, nars: places.nars, hasRedis });
     const secretKey = keyPlan && await openSigningKey(keyPlan, stores.keys, log);
-    const { spool, member, metadata, nars } = stores;
+    const { spool, member, metadata, nars, storedPaths } = stores;
     await using leases = await openLeases(settings, { ...stores, metrics, tracer, log });
     await using app = buildApp({
       stores: {
-        metadata,
-        nars,
+        ...{ metadata, nars, storedPaths },
         ...closuresIn(places, metadata),
         generation: () => metadata.generation,
         ...{ spool, leases },

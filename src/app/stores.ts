@@ -8,6 +8,7 @@ import type { KeyKeeper } from "../metadata/key_keeper.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
+import { StoredPaths } from "../metadata/stored_paths.ts";
 import type { NarLocator } from "../storage/nar_store.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { WatchedNarStore } from "../storage/watched_nar_store.ts";
@@ -33,6 +34,8 @@ export interface Stores extends AsyncDisposable {
   readonly changes: ChangeFeed;
   /** The same, with frequent entries in memory. */
   readonly metadata: HotMetadataStore;
+  /** `undefined` for a database on this machine: it goes away with larder. */
+  readonly storedPaths: StoredPaths | undefined;
   readonly nars: HotNarStore;
   readonly board: MemberBoard;
   readonly ids: Pick<StorageIdKeeper, "storageId">;
@@ -76,11 +79,15 @@ export async function openStores(
   const database = meteredMetadata(unmetered, rows);
   const board = meteredBoard(unmetered.board, rows);
   const { claim, locator, graceMs } = back;
+  const isDatabaseHere = places.database.kind === "sqlite";
+  const storedPaths = isDatabaseHere ? undefined : opened.use(new StoredPaths(unmetered));
   const metadata = new HotMetadataStore(
     tracer ? tracedMetadata(database, places.database.kind, tracer) : database,
     log,
+    storedPaths,
   );
   opened.use(database.subscribe((changed) => metadata.forgetChanged(changed)));
+  void storedPaths?.learn();
   const isRemote = places.nars.kind !== "local";
   const metered = isRemote ? narFiles : meteredFolder(narFiles, meter);
   const traced = tracer ? tracedNars(metered, places.nars.kind, tracer) : metered;
@@ -102,12 +109,12 @@ export async function openStores(
   });
   const resources = opened.move();
   return {
-    ...{ changes: database, metadata, nars, locator, graceMs, member, spool, claim },
+    ...{ changes: database, metadata, storedPaths, nars, locator, graceMs, member, spool, claim },
     ...{ board, ids: database, keys: database.keys, nowMs: sharedClock.nowMs },
     async settle() {
       await sharedClock.measure();
       await recover(settling);
-      if (places.database.kind === "sqlite") await watch.warnIfShared();
+      if (isDatabaseHere) await watch.warnIfShared();
     },
     probe: async () => {
       await watched?.probe(() => tryStoring({ metadata, nars, folder: spool.path }, 0));

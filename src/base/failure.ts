@@ -14,6 +14,8 @@ const MEANING = {
   "unavailable": { status: 404, level: "error" },
   /** The database does not answer. The log has said so, once for all requests. */
   "away": { status: 503, level: "debug" },
+  /** The same for a narinfo that is there. A client would remember a 404 for an hour. */
+  "out-of-reach": { status: 503, level: "debug" },
   "overloaded": { status: 503, level: "warn" },
   /** Too many ask for expensive work. The client may ask again in a moment. */
   "busy": { status: 503, level: "info" },

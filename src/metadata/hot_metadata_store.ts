@@ -42,6 +42,7 @@ import type {
   PendingFile,
   Stock,
 } from "./space_keeper.ts";
+import type { StoredPaths } from "./stored_paths.ts";
 import type { HeartbeatOrder, Member, ReserveOrder } from "./space_ledger.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
@@ -69,9 +70,12 @@ export class HotMetadataStore implements MetadataStore {
   /** The rows that are being written, by key. A further change of the key takes it out. */
   readonly #writing = new Map<StorePathHash | NarName, HotRow>();
   readonly #late: LateWrites;
+  readonly #stored: Pick<StoredPaths, "add" | "learn"> | undefined;
 
-  constructor(inner: MetadataStore, log: Logger) {
+  /** `stored`: learns of each narinfo that anybody writes. */
+  constructor(inner: MetadataStore, log: Logger, stored?: Pick<StoredPaths, "add" | "learn">) {
     this.#inner = inner;
+    this.#stored = stored;
     this.#late = new LateWrites({ inner, landed: (changes) => this.#forget(changes), log });
   }
 
@@ -343,12 +347,16 @@ export class HotMetadataStore implements MetadataStore {
   forgetChanged(changed: Changed): void {
     this.#epoch++;
     if (changed === "all") {
+      void this.#stored?.learn();
       this.#narinfos.clear();
       this.#nars.clear();
       this.#writing.clear();
       return;
     }
-    for (const storePathHash of changed.storePaths) this.#dropNarinfo(storePathHash);
+    for (const storePathHash of changed.storePaths) {
+      this.#stored?.add(storePathHash);
+      this.#dropNarinfo(storePathHash);
+    }
     for (const narName of changed.nars) this.#dropNar(narName);
   }
 
@@ -356,6 +364,7 @@ export class HotMetadataStore implements MetadataStore {
     for (const change of changes) {
       switch (change.kind) {
         case "put-narinfo":
+          this.#stored?.add(change.row.storePathHash);
           this.#dropNarinfo(change.row.storePathHash);
           this.#dropNar(change.nar.name);
           break;

@@ -95,6 +95,9 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
       const narinfo = await servedNarinfo(larder.port, WARM.storePathHash);
       await servedNar(larder.port, narinfo);
       await larder.logged("nar cached successfully");
+      // It reads what is stored as it starts, and serves nothing before the outage.
+      await using other = await scene.another();
+      assert.equal(await statusOf(other, "/pins"), 200);
       await upstream.stop();
       leave();
       ending.defer(back);
@@ -105,6 +108,10 @@ for (const [absence, [leave, back]] of Object.entries(ABSENCES)) {
         const { status, headers } = answer;
         assert.deepEqual([status, headers.get("x-cache")], [200, "HIT"], path);
       }
+      const elsewhere = await Promise.all(
+        [WARM.storePathHash, "0".repeat(32)].map((hash) => statusOf(other, `/${hash}.narinfo`)),
+      );
+      assert.deepEqual(elsewhere, [503, 404]);
     },
   );
 }

@@ -5,12 +5,14 @@ import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import type { MetadataStore, WriteOptions } from "../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import { StoredPaths } from "../../src/metadata/stored_paths.ts";
 import { parsePublicKey } from "../../src/nix/signature.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { TestCache } from "../support/test_cache.ts";
+import { push, pushOf, uploadKey } from "../support/uploading.ts";
 
 const objects = ["one", "two"].map((name) => makeStoreObject({ name }));
 const [one, two] = objects as [StoreObject, StoreObject];
@@ -83,6 +85,42 @@ Deno.test("away database: a NAR whose row is in memory, and whose sources are no
   await scene.getNar(one, path);
 });
 
+Deno.test("away database: a stored narinfo that nobody else has is no absent one", async () => {
+  await using scene = await Scene.open();
+  const { cache } = scene;
+  const mine = makeStoreObject({ name: "mine" });
+  const theirs = makeStoreObject({ name: "theirs" });
+  assert.deepEqual(await push(cache, await pushOf(mine, { key: uploadKey })), [201, 201]);
+  // Another member has one, too.
+  scene.hot.forgetChanged({ storePaths: [theirs.storePathHash], nars: [] });
+  scene.hot.forgetChanged("all");
+  scene.absence.begin();
+
+  for (const { storePathHash } of [mine, theirs]) {
+    const path = `/${storePathHash}.narinfo`;
+    const answer = await cache.get(path);
+    const told = [answer.status, await answer.text(), answer.headers.get("retry-after")];
+    assert.deepEqual(told, [503, `${DATABASE_AWAY}\n`, "5"]);
+    assert.equal((await cache.head(path)).status, 503);
+  }
+  assert.equal((await cache.get(`/${"0".repeat(32)}.narinfo`)).status, 404);
+  scene.absence.end();
+  assert.equal((await cache.get(`/${mine.storePathHash}.narinfo`)).status, 200);
+});
+
+Deno.test("away database: an absence without the database is not remembered", async () => {
+  await using scene = await Scene.open({ knowsStored: false });
+  const { cache } = scene;
+  const mine = makeStoreObject({ name: "mine" });
+  assert.deepEqual(await push(cache, await pushOf(mine, { key: uploadKey })), [201, 201]);
+  scene.hot.forgetChanged("all");
+  scene.absence.begin();
+  const path = `/${mine.storePathHash}.narinfo`;
+  assert.equal((await cache.get(path)).status, 404);
+  scene.absence.end();
+  assert.equal((await cache.get(path)).status, 200);
+});
+
 Deno.test("away database: a narinfo and its NAR come from an upstream", async () => {
   await using scene = await Scene.open();
   scene.absence.begin();
@@ -145,7 +183,7 @@ class Scene implements AsyncDisposable {
     this.#resources = resources;
   }
 
-  static async open(): Promise<Scene> {
+  static async open({ knowsStored = true } = {}): Promise<Scene> {
     await using opening = new AsyncDisposableStack();
     const folder = opening.use(tempFolder());
     const store = opening.use(
@@ -154,10 +192,11 @@ class Scene implements AsyncDisposable {
     const upstream = opening.use(await fakeUpstream({ objects, stored: true }));
     const absence = new Absence();
     const log = createLogger("error", { write() {} });
-    const metadata = new HotMetadataStore(absence.of(store), log);
-    const keys = [parsePublicKey(upstream.publicKey)];
+    const storedPaths = knowsStored ? opening.use(new StoredPaths(store)) : undefined;
+    const metadata = new HotMetadataStore(absence.of(store), log, storedPaths);
+    const keys = [parsePublicKey(upstream.publicKey), uploadKey.publicKey];
     const uploads = { allowed: true, keys, requireSignature: true };
-    const options = { upstreams: [upstream], metadata, allowDelete: true, uploads };
+    const options = { upstreams: [upstream], metadata, storedPaths, allowDelete: true, uploads };
     const cache = opening.use(await TestCache.open(options));
     return new Scene(cache, upstream, metadata, { absence, resources: opening.move() });
   }

@@ -48,6 +48,8 @@ export interface NarinfoRequest {
   readonly row: NarinfoRow | undefined;
   /** True: the row's NAR file was kept, and is lost. */
   readonly isLost?: boolean;
+  /** True: the row could not be read, so nothing is known to be absent. */
+  readonly isUnread?: boolean;
   readonly requestId: string;
 }
 
@@ -78,7 +80,7 @@ export class NarinfoFetches implements NarinfoPrefetcher {
   }
 
   async fetch(request: NarinfoRequest): Promise<ClientNarinfo> {
-    const { storePathHash, row, ...options } = request;
+    const { storePathHash, row, isUnread = false, ...options } = request;
     if (this.#deps.loops.isPassedOn) {
       const { requestId } = options;
       const narinfo = await fetchNarinfo(this.#deps, storePathHash, options);
@@ -89,7 +91,7 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     if (prefetch !== undefined && row === undefined) {
       const narinfo = await prefetch.narinfo;
       const isAbsent = narinfo.kind === "absent" && prefetch.isComplete;
-      if (isAbsent) this.#deps.memory.negative.add(storePathHash, prefetch.clearings);
+      if (isAbsent && !isUnread) this.#deps.memory.negative.add(storePathHash, prefetch.clearings);
       if (isAbsent || narinfo.kind === "found") {
         return { narinfo, isJoined: true, hasJoinedPrefetch: true };
       }
@@ -160,7 +162,9 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     }
   }
 
-  async #fetch({ row, storePathHash, ...options }: NarinfoRequest): Promise<FetchedNarinfo> {
+  async #fetch(
+    { row, storePathHash, isUnread, ...options }: NarinfoRequest,
+  ): Promise<FetchedNarinfo> {
     const { demotions, negative } = this.#deps.memory;
     const { requestId } = options;
     if (row !== undefined) await this.#demoteSources(row);
@@ -175,7 +179,7 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     const { clearings } = negative;
     const narinfo = await fetchNarinfo(this.#deps, storePathHash, options);
     const note = ({ kind }: FetchedNarinfo) => {
-      if (kind === "absent") negative.add(storePathHash, clearings);
+      if (kind === "absent" && !isUnread) negative.add(storePathHash, clearings);
     };
     note(narinfo);
     if (narinfo.kind === "unknown") this.#listen(narinfo.later?.then(note), requestId);

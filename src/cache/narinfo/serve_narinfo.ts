@@ -1,4 +1,4 @@
-import { messageOf } from "../../base/failure.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
@@ -43,6 +43,8 @@ export interface NarinfoServerDeps {
     readonly metadata: Pick<MetadataStore, "findNarinfo" | "findNar" | "sourcesOf">;
     readonly signer: Signer;
   };
+  /** Which paths have a row, while the database does not answer. Default: nobody knows. */
+  readonly stored?: { has(storePathHash: StorePathHash): boolean } | undefined;
   readonly kept: Pick<KeptNars, "isHere" | "lostAtMs">;
   readonly narinfoFetches: Pick<NarinfoFetches, "fetch">;
   /** Default: no narinfo is asked for again. */
@@ -70,6 +72,7 @@ export class NarinfoServer {
     this.#outage = new OutageLog(deps.log, OUTAGES.narinfoLookup);
   }
 
+  /** Throws "out-of-reach" for a stored narinfo that neither database nor upstreams give. */
   async serve(
     storePathHash: StorePathHash,
     { requestId, isHead }: ClientNarinfoRequest,
@@ -78,11 +81,13 @@ export class NarinfoServer {
     // First, since it is in memory.
     if (negative.has(storePathHash)) return KNOWN_ABSENT;
     let row: NarinfoRow | undefined;
+    let isUnread = false;
     try {
       row = await metadata.findNarinfo(storePathHash);
       if (row === undefined) this.#outage.worked();
     } catch (error) {
       // For example, the database is locked: the upstreams are requested instead.
+      isUnread = true;
       const facts = { error: messageOf(error) };
       this.#failedAt = storePathHash;
       this.#outage.failed("narinfo lookup failed, querying upstreams", facts);
@@ -90,7 +95,7 @@ export class NarinfoServer {
     // Another request has learned it during the read.
     if (row === undefined && negative.has(storePathHash)) return KNOWN_ABSENT;
     if (row === undefined) {
-      return await this.#fetch({ storePathHash, row, isLost: false, requestId }, isHead);
+      return await this.#fetch({ storePathHash, row, isUnread, requestId }, isHead);
     }
     let nar: NarRecord | undefined;
     try {
@@ -138,7 +143,10 @@ export class NarinfoServer {
       const { narName } = row;
       return { cacheResult, text: signer.textOf(row), narName, isFirstOfPrefetch };
     }
-    const { row } = request;
+    const { row, storePathHash: hash } = request;
+    if (request.isUnread && this.#deps.stored?.has(hash)) {
+      throw new Failure("out-of-reach", "Cannot read a stored narinfo", { hash });
+    }
     // Nobody could tell: its NAR may come from an upstream that had it. A client that gets 404
     // would not ask again for an hour.
     if (row === undefined || narinfo.kind === "absent" || !await this.#hasSource(row)) {

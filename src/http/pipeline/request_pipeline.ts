@@ -163,8 +163,10 @@ function failed(
     signal?.aborted && error === signal.reason
   );
   const isRead = request.method === "GET" || request.method === "HEAD";
+  const kind = error instanceof Failure ? error.kind : undefined;
   // Nix aborts a build on 500, and tries its next substituter on 404.
-  const status = route.cached && isRead && meant >= 500 ? 404 : meant;
+  const isHidden = route.cached && isRead && meant >= 500 && kind !== "out-of-reach";
+  const status = isHidden ? 404 : meant;
   const facts = error instanceof Failure ? error.facts : {};
   log[isGone ? "debug" : level]("request failed", {
     route: route.name,
@@ -174,8 +176,8 @@ function failed(
     ...facts,
   });
   const head = request.method === "HEAD";
-  const kind = error instanceof Failure ? error.kind : undefined;
-  if (kind === "away" && status === 503) return lineAnswer(503, DATABASE_AWAY, head, RETRY_AFTER);
+  const isAway = kind === "away" || kind === "out-of-reach";
+  if (isAway && status === 503) return lineAnswer(503, DATABASE_AWAY, head, RETRY_AFTER);
   const headers = kind === "busy" ? RETRY_AFTER : cacheResultOf(route, status);
   return statusAnswer(status, head, headers);
 }
