@@ -54,7 +54,7 @@ for (const members of [2, 3]) {
       await model.empty();
       await play(model.connect);
     }),
-    { runs: POSTGRES_RUNS, excuse: postgresMissing },
+    { runs: POSTGRES_RUNS, excuse: postgresMissing, shrinks: false },
   );
 }
 

@@ -17,13 +17,6 @@ interface Entry {
   readonly kept: number | boolean;
 }
 
-/** A member whose evictions are watched. */
-export interface WatchedMember {
-  readonly database: ModelConnection;
-  /** The NARs that it reads and downloads. */
-  readonly underWay: () => ReadonlySet<NarName>;
-}
-
 /** The state when an eviction begins. */
 interface Moment {
   readonly entries: readonly Entry[];
@@ -49,6 +42,8 @@ export class EvictionWatch {
   readonly paths = new Set<number>();
   readonly nars = new Set<NarName>();
   readonly #world: SmallWorld;
+  /** The NARs under way when the order left its member. */
+  readonly #underWay = new WeakMap<EvictionOrder, ReadonlySet<NarName>>();
 
   constructor(world: SmallWorld) {
     this.#world = world;
@@ -60,21 +55,24 @@ export class EvictionWatch {
   }
 
   /** The store as those behind the watch have it. */
-  watched(metadata: MetadataStore, member: WatchedMember): MetadataStore {
-    return new Proxy(metadata, {
-      get: (target, name) => {
-        if (name === "evict") {
-          return (order: EvictionOrder) => this.#evict(target, member, order);
-        }
-        const method: unknown = Reflect.get(target, name);
-        return typeof method === "function" ? method.bind(target) : method;
-      },
+  watched(metadata: MetadataStore, database: ModelConnection): MetadataStore {
+    return withEvict(metadata, (order) => this.#evict(metadata, database, order));
+  }
+
+  /**
+   * The store as a member has it, which reads and downloads `underWay`. An order may wait for its
+   * turn at the database: a read that begins meanwhile comes too late for it.
+   */
+  ordered(metadata: MetadataStore, underWay: () => ReadonlySet<NarName>): MetadataStore {
+    return withEvict(metadata, (order) => {
+      this.#underWay.set(order, underWay());
+      return metadata.evict(order);
     });
   }
 
   async #evict(
     metadata: MetadataStore,
-    { database, underWay: underWayNow }: WatchedMember,
+    database: ModelConnection,
     order: EvictionOrder,
   ): Promise<Evicted> {
     const looked = [ENTRIES_SQL, "SELECT hash FROM pin_root"].map((sql) => database.rows(sql));
@@ -85,7 +83,7 @@ export class EvictionWatch {
       readonly { readonly hash: StorePathHash }[],
     ];
     const pins = roots.map(({ hash }) => this.#world.numberOf(hash));
-    const underWay = underWayNow();
+    const underWay = this.#underWay.get(order) ?? new Set();
     const before = database.version();
     // Nothing of the same process comes in between.
     const evicted = await metadata.evict(order);
@@ -130,4 +128,14 @@ export class EvictionWatch {
     const freed = bytes.reduce((sum, size) => sum + size, 0);
     if (files.length > 0 && freed >= bytesMin) this.violations.push("evicted more than was asked");
   }
+}
+
+function withEvict(metadata: MetadataStore, evict: MetadataStore["evict"]): MetadataStore {
+  return new Proxy(metadata, {
+    get: (target, name) => {
+      if (name === "evict") return evict;
+      const method: unknown = Reflect.get(target, name);
+      return typeof method === "function" ? method.bind(target) : method;
+    },
+  });
 }

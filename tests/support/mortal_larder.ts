@@ -41,6 +41,8 @@ export interface MortalLarderParts {
   readonly nowMs: () => number;
   /** Stands between the database and everything else: a watch sees each change. */
   readonly watched: (metadata: MetadataStore, database: ModelConnection) => MetadataStore;
+  /** Stands in front of its end of the database: a watch sees each call as it leaves. */
+  readonly ordered: (metadata: MetadataStore) => MetadataStore;
   readonly openDatabase: OpenModelDatabase;
   /** It dies at this step of its start. */
   readonly dieAfter: number;
@@ -110,10 +112,10 @@ export class MortalLarder {
   }
 
   async #run(): Promise<RunningLarder> {
-    const { disk, watched } = this.#parts;
+    const { disk, watched, ordered } = this.#parts;
     const { store } = this.database;
     const guarded = this.database.guarded(watched(store, this.database));
-    const metadata = new HotMetadataStore(this.life.bind(guarded), log);
+    const metadata = new HotMetadataStore(ordered(this.life.bind(guarded)), log);
     const nars = new HotNarStore(this.life.bind(disk.store(this.life)), HOT_NARS);
     await metadata.beat(this.member, { reservedBytes: 0, limitBytes: Infinity });
     this.life.check();

@@ -16,12 +16,17 @@ const socketMs = numberFrom("FUZZ_SOCKET_MS") ?? SOCKET_MS;
 /**
  * Registers a test that tries `property` on random input. The seed is printed, and again when an
  * input fails: `FUZZ_SEED=<that number>`, with the same `FUZZ_MS`, replays it. `excuse` names a
- * missing back end.
+ * missing back end. Where a run takes a second, `shrinks` is false: a search for a smaller input
+ * that fails would look like a hang.
  */
 export function checkProperty<Values>(
   name: string,
   property: fc.IProperty<Values> | fc.IAsyncProperty<Values>,
-  { runs = RUNS, excuse = "" }: { readonly runs?: number; readonly excuse?: string } = {},
+  { runs = RUNS, excuse = "", shrinks = true }: {
+    readonly runs?: number;
+    readonly excuse?: string;
+    readonly shrinks?: boolean;
+  } = {},
 ): void {
   testUnless(excuse, name, async () => {
     if (!announced) console.log(replay);
@@ -31,7 +36,7 @@ export function checkProperty<Values>(
       const extent = longMs === undefined || property.isAsync()
         ? { numRuns: runs }
         : { numRuns: Infinity, interruptAfterTimeLimit: longMs };
-      await fc.assert(property, { seed, ...extent });
+      await fc.assert(property, { seed, ...extent, endOnFailure: !shrinks });
     } catch (cause) {
       const report = cause instanceof Error ? cause.message : String(cause);
       throw new Error(`${replay} replays this: ${report}`, { cause });

@@ -218,7 +218,8 @@ export class SpaceSystem implements AsyncDisposable {
         limitBytes: this.limitBytes,
         nowMs: () => this.#nowMs,
         watched: (metadata, database) =>
-          this.watch.watched(this.#ledger.watched(metadata, database), { database, underWay }),
+          this.watch.watched(this.#ledger.watched(metadata, database), database),
+        ordered: (metadata) => this.watch.ordered(metadata, underWay),
         openDatabase: this.#openDatabase,
         dieAfter: steps,
         ended: this.#ended,
