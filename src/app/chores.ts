@@ -4,6 +4,7 @@ import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
 import type { RowSweeper } from "../metadata/row_sweeper.ts";
 import { clock } from "../runtime/current.ts";
 import { BEAT_EVERY_MS } from "../space/recover.ts";
+import type { Sweeper } from "../space/sweeper.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type FreeSpaceDeps, sampleFreeSpace } from "./free_space.ts";
@@ -40,7 +41,11 @@ export interface ChoresDeps {
       App,
       "reads" | "touches" | "disk" | "expireUploads" | "resume" | "reportToMembers" | "probe"
     >
-    & { readonly space: Pick<App["space"], "beat" | "refresh" | "lookAtDisk" | "tidy" | "budget"> };
+    & {
+      readonly space: Pick<App["space"], "beat" | "refresh" | "lookAtDisk" | "tidy" | "budget"> & {
+        readonly sweeper: Pick<Sweeper, "sweepLeft">;
+      };
+    };
   /** Times of scheduled eviction and retention; `undefined`: none. */
   readonly schedule: ScheduledTimes | undefined;
   /** How long unused metadata stays; 0 is for ever. */
@@ -64,6 +69,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
   const settle = async () => {
     try {
       await stores.settle();
+      await space.sweeper.sweepLeft();
     } catch (error) {
       log.warn("search for dead members failed", { error: messageOf(error) });
     }

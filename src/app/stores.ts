@@ -1,4 +1,5 @@
 import { type MemberId, newMemberId } from "../base/member_id.ts";
+import { isPublishing } from "../cache/nar/publish_nar.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
 import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { clock } from "../runtime/current.ts";
@@ -100,7 +101,7 @@ export async function openStores(
   const nars = new HotNarStore(watched ?? traced, HOT_NARS);
   const spool = opened.use(new LocalSpool(folders.temp, { member, log }));
   const outage = settlingOutage(log);
-  const settling = { metadata, nars, spool, member, hasEnded, log, outage };
+  const settling = { metadata, nars, spool, member, hasEnded, isPublishing, log, outage };
   await recover(settling);
   // A member that was killed a moment ago is not dead yet, but a client may ask for its files.
   spool.share(spool.others().filter(hasEnded));

@@ -1,7 +1,8 @@
-import { messageOf } from "../base/failure.ts";
+import { Failure, messageOf } from "../base/failure.ts";
 import { type MemberId, NOBODY } from "../base/member_id.ts";
 import { type ChangeWriter, IntentLost } from "../metadata/metadata_store.ts";
 import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { StoredName } from "../nix/stored_name.ts";
 import type { Member, SpaceLedger } from "../metadata/space_ledger.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
 import type { Spool } from "../storage/spool.ts";
@@ -31,6 +32,8 @@ export interface RecoverDeps {
   readonly member: MemberId;
   /** True where this process sees none of the member's; default: it cannot look. */
   readonly hasEnded?: (member: MemberId) => boolean;
+  /** True while this process publishes the object; default: it always does. */
+  readonly isPublishing?: (at: StoredName) => boolean;
   readonly log: Logger;
   /** Outage of all calls of this process; default: each call logs its failures. */
   readonly outage?: SettlingOutage;
@@ -50,12 +53,14 @@ export function settlingOutage(log: Logger): SettlingOutage {
 }
 
 /**
- * Removes the remains of dead members: pending objects, which no row keeps, then their folders on
- * this machine, then their reservations. Afterwards every counted file exists, and every existing
- * file is counted. Reads only the pending rows, never the list of all files.
+ * Removes the remains of dead members, and those of own publishings that ended while the database
+ * was away: pending objects, which no row keeps, then folders on this machine, then reservations.
+ * Afterwards every counted file exists, and every existing file is counted. Reads only the pending
+ * rows, never the list of all files.
  */
 export async function recover(deps: RecoverDeps): Promise<void> {
   const { metadata, spool, member, hasEnded = () => false, log } = deps;
+  const { isPublishing = () => true } = deps;
   const { outage = settlingOutage(log) } = deps;
   const pending = await metadata.pendingFiles();
   const folders = spool.others();
@@ -65,8 +70,21 @@ export async function recover(deps: RecoverDeps): Promise<void> {
   const living = new Set(members.filter((one) => !dead.includes(one)).map(({ id }) => id));
   living.add(member);
   const notGone = new Set<MemberId>();
+  // An object with a size is marked: its owner sweeps it.
+  const isLeft = ({ at, owner, fileSize }: PendingFile) =>
+    owner === member ? fileSize === 0 && !isPublishing(at) : !living.has(owner);
+  let isAway = false;
   for (const file of pending) {
-    if (!living.has(file.owner) && !await settle(deps, file, outage)) notGone.add(file.owner);
+    if (!isLeft(file)) continue;
+    try {
+      // One call is enough to find a back end away.
+      if (!isAway) await settle(deps, file);
+      else notGone.add(file.owner);
+    } catch (error) {
+      outage.failed("interrupted nar not settled", { nar: file.at, error: messageOf(error) });
+      isAway = error instanceof Failure && error.kind === "unavailable";
+      notGone.add(file.owner);
+    }
   }
   if (notGone.size === 0) outage.worked();
   for (const folder of folders) {
@@ -80,23 +98,16 @@ export async function recover(deps: RecoverDeps): Promise<void> {
   }
 }
 
-/** False where the object stays pending and counted, until the next call. */
-async function settle(
-  { nars, metadata, log }: RecoverDeps,
-  { at }: PendingFile,
-  outage: SettlingOutage,
-): Promise<boolean> {
+/** Throws where the object stays pending and counted, until the next call. */
+async function settle({ nars, metadata, log }: RecoverDeps, { at }: PendingFile): Promise<void> {
   try {
     // First, so that an owner that wakes up does not keep the removed object.
     await metadata.apply([{ kind: "nar-taken", at }]);
     await nars.remove(at);
     await metadata.apply([{ kind: "nar-gone", at }]);
     log.info("interrupted nar settled", { nar: at });
-    return true;
   } catch (error) {
     // Its owner woke up before, or another member was faster.
-    if (error instanceof IntentLost) return true;
-    outage.failed("interrupted nar not settled", { nar: at, error: messageOf(error) });
-    return false;
+    if (!(error instanceof IntentLost)) throw error;
   }
 }

@@ -12,6 +12,9 @@ import { OUTAGES } from "../telemetry/outages.ts";
 /** The outage of the store itself has the remedy. */
 const STORE_IS_UNAVAILABLE = "nothing: larder removes it when the store answers again";
 
+/** A store that is away fails as many calls, not those of all marked objects. */
+const REMOVALS_AT_ONCE = 64;
+
 export interface SweeperDeps {
   readonly metadata: ChangeWriter & Pick<SpaceKeeper, "pendingFiles">;
   readonly nars: Pick<NarWriter, "remove">;
@@ -41,6 +44,8 @@ export class Sweeper {
   /** Marked objects that could not be removed: the outage lasts as long as one is left. */
   readonly #stuck = new Set<StoredName>();
   #isStoreUnavailable = false;
+  /** Marked by this process, and pending at the last look for objects that are left. */
+  #pending: ReadonlySet<StoredName> = new Set();
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
@@ -74,20 +79,45 @@ export class Sweeper {
   async sweep(marked: readonly PendingFile[]): Promise<readonly SweptFile[]> {
     const { graceMs = 0 } = this.#deps;
     if (graceMs > 0 && marked.length > 0) await clock.pause(graceMs);
-    const outcomes = await Promise.all(marked.map((file) => this.#remove(file)));
-    const gone = outcomes.filter((file) => file !== undefined);
-    await this.#deps.metadata.apply(gone.map(({ at }) => ({ kind: "nar-gone" as const, at })));
+    const gone: SweptFile[] = [];
+    for (let begin = 0; begin < marked.length;) {
+      const end = begin + (this.isStoreUnavailable ? 1 : REMOVALS_AT_ONCE);
+      const outcomes = await Promise.all(
+        marked.slice(begin, end).map((file) => this.#remove(file)),
+      );
+      const removed = outcomes.filter((file) => file !== undefined);
+      await this.#deps.metadata.apply(
+        removed.map(({ at }) => ({ kind: "nar-gone" as const, at })),
+      );
+      gone.push(...removed);
+      // Nothing that comes is of use: the rest stays marked.
+      if (this.isStoreUnavailable) break;
+      begin = end;
+    }
     return gone;
   }
 
   /** Sweeps the files that this process has marked but not removed. */
   async sweepOwn(): Promise<readonly SweptFile[]> {
+    return await this.sweep(await this.#ownFiles());
+  }
+
+  /**
+   * The same for the files that were marked at the last call already: each sweep has ended since
+   * that could still have removed them.
+   */
+  async sweepLeft(): Promise<readonly SweptFile[]> {
+    const own = await this.#ownFiles();
+    const left = own.filter(({ at }) => this.#pending.has(at));
+    this.#pending = new Set(own.map(({ at }) => at));
+    return await this.sweep(left);
+  }
+
+  async #ownFiles(): Promise<readonly PendingFile[]> {
     const { metadata, owner } = this.#deps;
     const pending = await metadata.pendingFiles();
     this.#forgetSettled(pending);
-    return await this.sweep(
-      pending.filter((file) => file.owner === owner && file.fileSize > 0),
-    );
+    return pending.filter((file) => file.owner === owner && file.fileSize > 0);
   }
 
   /** Another process may have removed the objects that this one could not remove. */

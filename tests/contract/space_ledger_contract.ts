@@ -139,6 +139,20 @@ export const spaceLedgerClauses: Clauses<LedgerScene> = {
     assert.equal(await other.reserve("other", needs(LIMIT)), LIMIT);
   },
 
+  "what a member left while its back ends were away is gone within a minute": async (scene) => {
+    const { one, other } = await joined(scene);
+    const elapse = (ms: number) => scene.elapse(ms);
+    const stuck = { kind: "nar-stuck", at: file.at, owner: "one", fileSize: 100 } as const;
+    const { at } = fileOf(narOf(a).name);
+    await one.apply([put(a, []), stuck, { kind: "nar-publishing", at, owner: "one" }]);
+    await using chores = await PlayedChores.start({
+      ...{ id: "one", metadata: one, limitBytes: LIMIT, elapse },
+    });
+    await chores.advance(MINUTE_MS);
+    assert.deepEqual(await other.pendingFiles(), []);
+    assert.equal((await other.stock()).pendingBytes, 0);
+  },
+
   "a removed member that wakes up has its bytes again where they fit, else none": async (scene) => {
     const { one, other } = await joined(scene);
     await one.reserve("one", needs(600));

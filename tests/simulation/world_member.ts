@@ -4,6 +4,7 @@ import { OwnNames } from "../../src/http/access/own_names.ts";
 import { memberRows } from "../../src/app/open_leases.ts";
 import { type App, buildApp } from "../../src/app/build_app.ts";
 import { startChores } from "../../src/app/chores.ts";
+import { isPublishing } from "../../src/cache/nar/publish_nar.ts";
 import { tryStoring } from "../../src/cache/nar/try_storing.ts";
 import type { Bytes } from "../../src/base/bytes.ts";
 import type { NarEncoder } from "../../src/cache/recompress/nar_encoder.ts";
@@ -255,7 +256,7 @@ export class WorldMember implements PlayedHost {
       : new WatchedNarStore(store, { log, nowMs: () => clock.nowMs() });
     const nars = new HotNarStore(watched ?? store, HOT_NARS);
     const spool = this.#spool = new LocalSpool(`${this.#storage}/tmp`, { member: this.id, log });
-    const settling = { metadata, nars, spool, member: this.id, log };
+    const settling = { metadata, nars, spool, member: this.id, isPublishing, log };
     await recover(settling);
     this.#listeners.add(() => metadata.forgetChanged("all"));
     const settings: readonly HttpUpstreamSettings[] = upstreams.map((upstream) => ({

@@ -6,6 +6,7 @@ import type { Timer } from "../../src/runtime/clock.ts";
 import { playRuntime } from "../../src/runtime/current.ts";
 import { SystemClock } from "../../src/runtime/system_clock.ts";
 import { recover } from "../../src/space/recover.ts";
+import { Sweeper } from "../../src/space/sweeper.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { MemoryNarStore } from "./memory_nar_store.ts";
@@ -53,10 +54,12 @@ export class PlayedChores implements AsyncDisposable {
     const nars = new MemoryNarStore();
     const beat = () => metadata.beat(id, { reservedBytes: 0, limitBytes });
     const counted = { looks: 0 };
+    // It publishes nothing.
+    const settling = { metadata, nars, isPublishing: () => false };
     const chores = new PlayedChores(
       {
         stores: {
-          settle: () => recover({ metadata, nars, spool: NO_SPOOL, member: id, log }),
+          settle: () => recover({ ...settling, spool: NO_SPOOL, member: id, log }),
           changes: { subscribe: () => ({ [Symbol.asyncDispose]: nothing }) },
           ...{ metadata, nowMs: () => 0, probe: nothing },
           spool: { restore() {}, takeReceived: () => [] },
@@ -69,6 +72,7 @@ export class PlayedChores implements AsyncDisposable {
               lookAtDisk: async () => void (counted.looks++),
               tidy() {},
             },
+            sweeper: new Sweeper({ metadata, nars, owner: id, log }),
             budget: new SpaceBudget(SizeLimit.of(limitBytes)),
           },
           ...{ reads: { names: () => new Set() }, touches: { flush: nothing } },

@@ -1,17 +1,19 @@
 import { Failure, messageOf } from "../../base/failure.ts";
-import type {
-  Change,
-  ChangeWriter,
-  KeptFile,
-  ReplaceCondition,
+import {
+  type Change,
+  type ChangeWriter,
+  IntentLost,
+  type KeptFile,
+  type NarFinder,
+  type ReplaceCondition,
 } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import { newStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
+import { narNameOf, newStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
 import { isOfFullDisk } from "../../telemetry/outages.ts";
 
 export interface PublishNarDeps {
-  readonly metadata: ChangeWriter;
+  readonly metadata: ChangeWriter & Pick<NarFinder, "findNar">;
   readonly nars: Pick<NarWriter, "remove"> & {
     /** Like that of a store; resolves to `undefined` where its seal would prove nothing. */
     put(...args: Parameters<NarWriter["put"]>): Promise<Seal | undefined>;
@@ -58,17 +60,39 @@ async function by<Value>(part: "storage" | "database", call: Promise<Value>): Pr
   }
 }
 
+/** The objects that this process publishes now. */
+const PUBLISHING = new Set<StoredName>();
+
+/** True while this process publishes the object: its intent is not left over. */
+export function isPublishing(at: StoredName): boolean {
+  return PUBLISHING.has(at);
+}
+
 /**
  * Writes intent, object and row in this order: recovery settles the remains of a crash. It writes
  * `first` with the intent.
  */
 export async function publishNar(
   deps: PublishNarDeps,
-  { name, path, fileHash, fileSize, reservedBytes, form, replaces }: FinishedNar,
+  finished: FinishedNar,
   first: readonly Change[] = [],
 ): Promise<void> {
+  const at = newStoredName(finished.name);
+  PUBLISHING.add(at);
+  try {
+    await publishAs(at, deps, finished, first);
+  } finally {
+    PUBLISHING.delete(at);
+  }
+}
+
+async function publishAs(
+  at: StoredName,
+  deps: PublishNarDeps,
+  { path, fileHash, fileSize, reservedBytes, form, replaces }: FinishedNar,
+  first: readonly Change[],
+): Promise<void> {
   const { nars, metadata, nowMs, owner } = deps;
-  const at = newStoredName(name);
   await by("database", metadata.apply([...first, { kind: "nar-publishing", at, owner }]));
   try {
     const seal = await by("storage", nars.put(at, path));
@@ -81,17 +105,25 @@ export async function publishNar(
     const kept: Change = { kind: "nar-kept", file, owner, atMs, ...reserved, ...condition };
     await by("database", metadata.apply([kept]));
   } catch (error) {
-    await takeBack(deps, at, fileSize);
-    throw error;
+    if (await settle(deps, at, fileSize) !== "kept") throw error;
   }
 }
 
-/** Never throws: the caller has an error to report. */
-async function takeBack(
+/**
+ * Settles the row before the object: the database may have kept it, and only the answer was lost.
+ * Where the database does not answer, both stay, and recovery settles the intent if it is left.
+ * Never throws: the caller has an error to report.
+ */
+async function settle(
   { nars, metadata, owner }: PublishNarDeps,
   at: StoredName,
   fileSize: number,
-): Promise<void> {
+): Promise<"kept" | "not kept"> {
+  try {
+    if (!await canTake(metadata, at)) return "kept";
+  } catch {
+    return "not kept";
+  }
   try {
     // Without a row the accounts would not count it.
     await nars.remove(at);
@@ -99,5 +131,21 @@ async function takeBack(
   } catch {
     // The sweeper tries again, and logs why it cannot.
     await metadata.apply([{ kind: "nar-stuck", at, owner, fileSize }]).catch(() => undefined);
+  }
+  return "not kept";
+}
+
+/** False where the object is kept. After true nothing keeps it any more. */
+async function canTake(
+  metadata: PublishNarDeps["metadata"],
+  at: StoredName,
+): Promise<boolean> {
+  try {
+    await metadata.apply([{ kind: "nar-taken", at }]);
+    return true;
+  } catch (error) {
+    if (!(error instanceof IntentLost)) throw error;
+    // Else another member, which took this one for dead, has settled it.
+    return (await metadata.findNar(narNameOf(at), { fresh: true }))?.kept?.at !== at;
   }
 }

@@ -1,9 +1,4 @@
-import {
-  type NarFinder,
-  NarNameTaken,
-  type NarRecord,
-  type NarRow,
-} from "../../metadata/metadata_store.ts";
+import { NarNameTaken, type NarRecord, type NarRow } from "../../metadata/metadata_store.ts";
 import type { FileHash, NarHash, Sha256 } from "../../nix/hash.ts";
 import { type NarName, narName as plainName } from "../../nix/nar_name.ts";
 import { ownNarRowOf } from "../nar/nar_naming.ts";
@@ -14,7 +9,7 @@ import type { MeasuredNar } from "./file_measure.ts";
 const STAGED_MS = 60 * 60 * 1_000;
 
 export interface StageNarDeps {
-  readonly metadata: PublishNarDeps["metadata"] & Pick<NarFinder, "findNar">;
+  readonly metadata: PublishNarDeps["metadata"];
   readonly nars: PublishNarDeps["nars"];
   readonly nowMs: () => number;
   /** This process. */

@@ -3,7 +3,8 @@ import { createHash } from "node:crypto";
 import { Download } from "../../../src/cache/download/download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
 import { keepDownload } from "../../../src/cache/download/transfer.ts";
-import type { PublishNarDeps } from "../../../src/cache/nar/publish_nar.ts";
+import { isPublishing, type PublishNarDeps } from "../../../src/cache/nar/publish_nar.ts";
+import { Failure } from "../../../src/base/failure.ts";
 import { IntentLost, type NarRow, ReservationLost } from "../../../src/metadata/metadata_store.ts";
 import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
@@ -82,6 +83,43 @@ Deno.test("publish: where its row cannot be written the object goes", async () =
   assert.deepEqual(await scene.left(), { objects: [], pending: [] });
 });
 
+Deno.test("publish: a row whose commit is done stays with its object, though no answer came", async () => {
+  await using scene = await Scene.open();
+  scene.endAnswers({ kept: "done", thenAway: false });
+  await scene.keep();
+  const kept = (await scene.metadata.findNar(NAR.name))?.kept;
+  assert.deepEqual(await scene.left(), { objects: [kept?.at], pending: [] });
+});
+
+for (const kept of ["done", "not done"] as const) {
+  Deno.test(`publish: while the database is away a commit that is ${kept} stays as it is`, async () => {
+    await using scene = await Scene.open();
+    const back = scene.endAnswers({ kept, thenAway: true });
+    await assert.rejects(scene.keep(), /away/);
+    assert.equal((await scene.left()).objects.length, 1, "nobody knows yet whether a row keeps it");
+    back();
+    const { metadata, nars } = scene;
+    await recover({ metadata, nars, spool: NO_SPOOL, member: "we", isPublishing, log });
+    const row = (await metadata.findNar(NAR.name))?.kept;
+    assert.equal(row !== undefined, kept === "done");
+    assert.deepEqual(await scene.left(), { objects: row ? [row.at] : [], pending: [] });
+  });
+}
+
+Deno.test("publish: nobody settles the intent of an object that is on its way", async () => {
+  await using scene = await Scene.open();
+  const { metadata, nars } = scene;
+  const put = nars.put.bind(nars);
+  scene.deps.nars.put = async (at, path) => {
+    const seal = await put(at, path);
+    await recover({ metadata, nars, spool: NO_SPOOL, member: "we", isPublishing, log });
+    return seal;
+  };
+  await scene.keep();
+  const kept = (await metadata.findNar(NAR.name))?.kept;
+  assert.deepEqual(await scene.left(), { objects: [kept?.at], pending: [] });
+});
+
 Deno.test("publish: a process taken for dead keeps nothing, and leaves nothing", async () => {
   for (const when of ["before", "after"] as const) {
     await using scene = await Scene.open();
@@ -144,7 +182,10 @@ class Scene implements AsyncDisposable {
   readonly metadata = new MemoryMetadataStore();
   readonly deps: PublishNarDeps = {
     nars: { put: this.nars.put.bind(this.nars), remove: this.nars.remove.bind(this.nars) },
-    metadata: { apply: this.metadata.apply.bind(this.metadata) },
+    metadata: {
+      apply: this.metadata.apply.bind(this.metadata),
+      findNar: this.metadata.findNar.bind(this.metadata),
+    },
     nowMs: () => 1,
     owner: "we",
   };
@@ -170,6 +211,27 @@ class Scene implements AsyncDisposable {
     const end = { fileSize: TEXT.length, digest: DIGEST, maybeShort: false };
     const received = { transfer, end: { type: "end", ...end }, reservedBytes } as const;
     await keepDownload(this.deps, download, NAR, received);
+  }
+
+  /** The answer to the row of the object is lost. Call the result when the database is back. */
+  endAnswers(
+    { kept, thenAway }: { readonly kept: "done" | "not done"; readonly thenAway: boolean },
+  ): () => void {
+    const { metadata } = this;
+    let isAway = false;
+    const failed = () => new Failure("unavailable", "the database is away");
+    this.deps.metadata.apply = async (changes) => {
+      if (isAway) throw failed();
+      const isKeeping = changes.some(({ kind }) => kind === "nar-kept");
+      if (!isKeeping || kept === "done") await metadata.apply(changes);
+      isAway = isKeeping && thenAway;
+      if (isKeeping) throw failed();
+    };
+    this.deps.metadata.findNar = async (name) => {
+      if (isAway) throw failed();
+      return await metadata.findNar(name);
+    };
+    return () => void (isAway = false);
   }
 
   /** Objects in the store, and files that are still pending. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Failure } from "../../../src/base/failure.ts";
 import { openNars } from "../../../src/app/back_ends/nar_back_end.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { Sweeper } from "../../../src/space/sweeper.ts";
@@ -70,4 +71,47 @@ Deno.test("sweeper: the log names an outage of the store once, and then its end"
   await sweeper.sweep(marked.slice(0, 1));
 
   assert.deepEqual(lines, ["error: nar not removed", "info: nars are removed again"]);
+});
+
+Deno.test("sweeper: a store that is away is asked for a few of the marked objects only", async () => {
+  let asked = 0;
+  const marked = Array.from({ length: 1_000 }, () => {
+    return { at: fileOf(narOf("a").name).at, owner: "we", fileSize: 1 };
+  });
+  const sweeper = new Sweeper({
+    metadata: { apply: async () => undefined, pendingFiles: async () => marked },
+    nars: {
+      remove: () => {
+        asked++;
+        return Promise.reject(new Failure("unavailable", "away"));
+      },
+    },
+    owner: "we",
+    log: createLogger("error", { write: () => undefined }),
+  });
+  await sweeper.sweepOwn();
+  assert.ok(asked <= 100, `${asked} calls`);
+  asked = 0;
+  await sweeper.sweepOwn();
+  assert.equal(asked, 1);
+});
+
+Deno.test("sweeper: what is left goes, and what was marked a moment ago waits", async () => {
+  const [left, fresh] = ["a", "b"].map((letter) => {
+    return { at: fileOf(narOf(letter).name).at, owner: "we", fileSize: 1 };
+  });
+  assert.ok(left && fresh);
+  let pending = [left];
+  const removed: string[] = [];
+  const sweeper = new Sweeper({
+    metadata: { apply: async () => undefined, pendingFiles: async () => pending },
+    nars: { remove: async (at) => removed.push(at) > 0 },
+    owner: "we",
+    log: createLogger("error", { write: () => undefined }),
+  });
+  await sweeper.sweepLeft();
+  assert.deepEqual(removed, []);
+  pending = [left, fresh];
+  await sweeper.sweepLeft();
+  assert.deepEqual(removed, [left.at]);
 });
