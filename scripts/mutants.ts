@@ -1,8 +1,9 @@
 // Plants single faults in the functions that keep the rules of docs/rules.md, one at a time. Runs the
-// files of tests that import its file or have its name, then the tests that hold the rules of that
-// function. Lists the faults that none of them noticed. It works in a copy of this folder. `--only
-// REGEXP`: rules whose keeper matches; `--whole`: faults in all of its file; `--count N`: so many
-// faults at most, drawn by `--seed N`; `--seconds N`: none begins later.
+// files of tests that import the function's file or have its name, and those that hold its rules; of
+// those with real processes, the one test alone. Lists the faults that none of them noticed. It works
+// in a copy of this folder. `--only REGEXP`: rules whose keeper matches; `--whole`: faults in all of
+// its file; `--count N`: so many faults at most, drawn by `--seed N`; `--seconds N`: none begins
+// later.
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { readRules, type Rule } from "./check_docs/rules.ts";
@@ -80,17 +81,21 @@ function planted(): Planted[] {
     const [path = "", name] = place.split(":");
     if (!path.endsWith(".ts")) return [];
     const files = filesOf(path);
-    const runs = [...(files.length === 0 ? [] : [files]), ...rules.toSorted(byCost).map(wordsOf)];
+    const held = Object.groupBy(rules, ({ testPath }) => (
+      testPath.startsWith("tests/e2e/") ? "slow" : "quick"
+    ));
+    // The tests of a contract are in the files that import it.
+    const quick = (held.quick ?? []).flatMap(({ testPath }) => (
+      testPath.endsWith("_contract.ts") ? filesOf(testPath) : [testPath]
+    )).filter((file, at, all) => all.indexOf(file) === at && !files.includes(file));
+    const runs = [files, ...quick.map((file) => [file]), ...(held.slow ?? []).map(wordsOf)]
+      .filter((words) => words.length > 0);
     const text = Deno.readTextFileSync(`${root}/${path}`);
     return mutantsOf(path, text, name).map((mutant) => ({ path, name, mutant, runs }));
   });
 }
 
-/** Those with real processes take longest. */
-function byCost(a: Rule, b: Rule): number {
-  return Number(a.testPath.startsWith("tests/e2e/")) - Number(b.testPath.startsWith("tests/e2e/"));
-}
-
+/** The one test: a whole file with real processes takes minutes. */
 function wordsOf({ testPath, testName }: Rule): Words {
   const words = testName.split("…").map((part) => part.replace(/[/\\^$.*+?()[\]{}|]/g, "\\$&"));
   return [testPath, "--filter", `/${words.join(".*")}/`];
@@ -135,10 +140,20 @@ async function noticedBy(
   return passed ? undefined : "untested";
 }
 
-/** Files of tests in this process that import a file of `src`, or have its name. */
+/** Files of tests in this process that import a file, or have its name. */
 function filesOf(path: string): Words {
+  const name = path.startsWith("src/") ? `../${path}` : path.replace(/.*\//, "./");
   const { stdout } = new Deno.Command("git", {
-    args: ["grep", "-lF", `../${path}"`, "--", "tests/unit", "tests/property", "tests/contract"],
+    args: [
+      "grep",
+      "-lF",
+      `${name}"`,
+      "--",
+      "tests/unit",
+      "tests/property",
+      "tests/contract",
+      "tests/http",
+    ],
     cwd: root,
   }).outputSync();
   const files = new TextDecoder().decode(stdout).split("\n");
