@@ -55,7 +55,7 @@ const NARINFO_RETRY_POLICY: RetryPolicy = {
 };
 
 export interface MemberLeasesDeps {
-  readonly leases: Leases;
+  readonly leases: Pick<Leases, "take" | "probe" | "otherHolder" | "free">;
   readonly downloadTtlMs: number;
   readonly lruTtlMs: number;
   readonly retryPolicy: RetryPolicy;

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
+import { lruOf } from "../../base/lru.ts";
 import type { Caller } from "../message/caller.ts";
 import { includes, type Role } from "../message/role.ts";
 
@@ -22,7 +23,7 @@ export class Tokens {
    * Callers by valid header. A lookup compares text only where V8's randomly seeded hash is equal,
    * so its time reveals nothing about how much of a guess is right.
    */
-  readonly #remembered = new Map<string, Caller>();
+  readonly #remembered = lruOf<string, Caller>({ countMax: REMEMBERED_MAX });
   readonly roles: ReadonlySet<Role>;
 
   /** Tokens with one role for each secret: the strongest one. */
@@ -50,7 +51,6 @@ export class Tokens {
       if (timingSafeEqual(digest, known)) found ??= { name, role };
     }
     if (found === undefined) return undefined;
-    if (this.#remembered.size >= REMEMBERED_MAX) this.#remembered.clear();
     this.#remembered.set(authorization, found);
     return found;
   }

@@ -24,16 +24,16 @@ const HASHED: NarRow = { ...UNHASHED, fileHash: sha256FromDigest(DIGEST) as File
 function checkOf(nar: NarRow, measure: Promise<NarMeasure>, taken = Promise.resolve()) {
   const orders: PassThroughOrder[] = [];
   const wrong: Mismatch[] = [];
-  let disposals = 0;
+  let [ends, disposals] = [0, 0];
   const verifier = {
     passThrough(order: PassThroughOrder) {
       orders.push(order);
-      const write = () => taken;
-      return { write, end() {}, measure, [Symbol.dispose]: () => void disposals++ };
+      const [write, end] = [() => taken, () => void ends++];
+      return { write, end, measure, [Symbol.dispose]: () => void disposals++ };
     },
   };
   const check = passThroughCheck({ nar, verifier, wrong: (one) => void wrong.push(one) });
-  return { check, orders, wrong, disposals: () => disposals };
+  return { check, orders, wrong, ends: () => ends, disposals: () => disposals };
 }
 
 Deno.test("pass-through check: a file that is the NAR needs no decoder", () => {
@@ -46,6 +46,7 @@ Deno.test("pass-through check: without a file hash the NAR hash decides, and is 
   await right.check?.write(NAR);
   await right.check?.end();
   assert.deepEqual(right.orders.map(({ memoryWaitMs }) => memoryWaitMs), [5_000]);
+  assert.equal(right.ends(), 1);
 
   const wrong = checkOf(UNHASHED, Promise.resolve(WRONG));
   await assert.rejects(async () => await wrong.check?.end(), { reason: "nar_hash" });
@@ -72,4 +73,23 @@ Deno.test("pass-through check: a decoder that lags over 16 MiB is abandoned", as
   assert.equal(lagging.disposals(), 0);
   await lagging.check?.write(new Uint8Array(1));
   assert.equal(lagging.disposals(), 1);
+});
+
+Deno.test("pass-through check: what the decoder has taken is not behind", async () => {
+  const quick = checkOf(HASHED, Promise.resolve(RIGHT));
+  for (let count = 0; count < 3; count++) await quick.check?.write(new Uint8Array(16 << 20));
+  assert.equal(quick.disposals(), 0);
+});
+
+Deno.test("pass-through check: a broken file ends the decoder, a whole one its check", async () => {
+  const broken = checkOf(HASHED, Promise.resolve(RIGHT));
+  await broken.check?.write(NAR);
+  broken.check?.[Symbol.dispose]();
+  assert.equal(broken.disposals(), 1);
+
+  const whole = checkOf(HASHED, Promise.resolve(RIGHT));
+  await whole.check?.write(NAR);
+  await whole.check?.end();
+  whole.check?.[Symbol.dispose]();
+  assert.deepEqual([whole.ends(), whole.disposals()], [1, 0]);
 });

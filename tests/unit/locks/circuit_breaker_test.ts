@@ -10,24 +10,34 @@ import { PlayedTime } from "../../support/played_time.ts";
 const silent = () => new Promise<never>(() => {});
 
 /** A breaker, and the number of its probes, which fail until `mend`. */
-function scene() {
+function scene({ failure }: { failure?: Error } = {}) {
   const messages: string[] = [];
+  const hints: unknown[] = [];
   const metrics = new Metrics();
-  let [probes, isMended] = [0, false];
+  let [probes, isMended, answers, closings] = [0, false, 0, 0];
   const breaker = new CircuitBreaker({
-    failure: () => undefined,
-    answered() {},
-    closed() {},
+    failure: () => failure,
+    answered: () => void answers++,
+    closed: () => void closings++,
     probe: () => {
       probes++;
       return isMended ? Promise.resolve() : silent();
     },
     meter: operationMeter(metrics, "redis"),
-    log: createLogger("info", { write: (line) => void messages.push(JSON.parse(line).msg) }),
+    log: createLogger("debug", {
+      write(line) {
+        const { msg, hint } = JSON.parse(line);
+        messages.push(msg);
+        if (hint !== undefined) hints.push(hint);
+      },
+    }),
   });
   const counted = (operation: "read" | "probe", outcome: "ok" | "failed") =>
     metrics.value("backend_operations_total", { backend: "redis", operation, outcome });
-  return { breaker, messages, counted, mend: () => void (isMended = true), probes: () => probes };
+  return {
+    ...{ breaker, messages, hints, counted, mend: () => void (isMended = true) },
+    ...{ probes: () => probes, heard: () => ({ answers, closings }) },
+  };
 }
 
 /** The message of a command's failure, and how long it took. */
@@ -56,8 +66,60 @@ Deno.test("circuit breaker: a silent Redis costs two commands a second each, no 
     assert.equal(await breaker.run("read", () => Promise.resolve("OK")), "OK");
     assert.deepEqual(messages, [
       "circuit breaker open: Redis is unavailable",
+      ...Array(3).fill("Redis does not answer"),
       "circuit breaker closed: Redis is available again",
     ]);
+  })());
+});
+
+Deno.test("circuit breaker: each answer is told, and each end of an outage", async () => {
+  const played = new VirtualClock();
+  using _runtime = playRuntime({ clock: played });
+  const { breaker, hints, mend, heard } = scene();
+  await played.play((async () => {
+    await breaker.run("read", () => Promise.resolve("OK"));
+    assert.deepEqual(heard(), { answers: 1, closings: 0 });
+    for (let times = 0; times < 2; times++) await failed(breaker.run("read", silent));
+    mend();
+    await clock.pause(2_000);
+    assert.deepEqual(heard(), { answers: 2, closings: 1 });
+    assert.doesNotMatch(String(hints), /password/);
+  })());
+});
+
+Deno.test("circuit breaker: commands that fail together open it once, with one probe", async () => {
+  const played = new VirtualClock();
+  using _runtime = playRuntime({ clock: played });
+  const { breaker, messages, probes } = scene();
+  await played.play((async () => {
+    await Promise.all(Array.from({ length: 5 }, () => failed(breaker.run("read", silent))));
+    assert.deepEqual(messages, ["circuit breaker open: Redis is unavailable"]);
+    await clock.pause(1_500);
+    assert.equal(probes(), 1);
+  })());
+});
+
+Deno.test("circuit breaker: a refused login is told with its options", async () => {
+  const played = new VirtualClock();
+  using _runtime = playRuntime({ clock: played });
+  const { breaker, hints } = scene({ failure: new Error("WRONGPASS invalid password") });
+  await played.play((async () => {
+    for (let times = 0; times < 2; times++) await failed(breaker.run("read", silent));
+    assert.match(String(hints), /--cache-redis-password/);
+  })());
+});
+
+Deno.test("circuit breaker: at its end it probes no more, and opens no more", async () => {
+  const played = new VirtualClock();
+  using _runtime = playRuntime({ clock: played });
+  const [open, unused] = [scene(), scene()];
+  await played.play((async () => {
+    for (let times = 0; times < 2; times++) await failed(open.breaker.run("read", silent));
+    open.breaker[Symbol.dispose]();
+    unused.breaker[Symbol.dispose]();
+    for (let times = 0; times < 2; times++) await failed(unused.breaker.run("read", silent));
+    await clock.pause(10_000);
+    assert.deepEqual([open.probes(), unused.probes(), unused.messages], [0, 0, []]);
   })());
 });
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { NoAnswerReason } from "../../../src/upstream/upstream.ts";
 import {
+  looksUp,
   nextHealth,
   probeDueAtMs,
   probeForRequest,
@@ -34,6 +35,16 @@ Deno.test("upstream health: a look at the priority alone makes no upstream down"
   const played = new PlayedHealth();
   for (let count = 0; count < 10; count++) played.take({ type: "look", result: "timeout" });
   assert.equal(played.health.state, "failing");
+});
+
+Deno.test("upstream health: it shows as up until a request fails, and after an answer", () => {
+  const played = new PlayedHealth();
+  const shown = [looksUp(played.health)];
+  for (const result of [undefined, "unreachable", "unreachable", undefined] as const) {
+    played.take({ type: "request", result });
+    shown.push(looksUp(played.health));
+  }
+  assert.deepEqual(shown, [true, true, false, false, true]);
 });
 
 for (const reason of ["timeout", "unreachable"] as const) {

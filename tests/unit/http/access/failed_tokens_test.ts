@@ -26,6 +26,17 @@ Deno.test("failed tokens: a flood of addresses does not let memory grow", () => 
   assert.equal(failed.delayMs("192.0.2.7"), 0);
 });
 
+Deno.test("failed tokens: the server hears of each that is held back, and of no other", async () => {
+  const failed = new FailedTokens(() => 0);
+  let heldBack = 0;
+  const request = {
+    ...guessFrom("192.0.2.7", AbortSignal.abort()),
+    heldBack: () => void heldBack++,
+  };
+  for (let count = 0; count < 12; count++) await failed.slow(request);
+  assert.equal(heldBack, 2);
+});
+
 Deno.test("failed tokens: no number of waiting guesses frees one of its delay", async () => {
   const failed = new FailedTokens(() => 0);
   for (let count = 0; count < 11; count++) failed.delayMs("192.0.2.7");
