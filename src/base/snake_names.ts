@@ -7,11 +7,6 @@ export function snakeNames(value: unknown): unknown {
   );
 }
 
-/** The same record with its names in `snake_case`, and as they were for clients that know those. */
-export function bothNames(record: object): object {
-  return { ...Object(snakeNames(record)), ...record };
-}
-
 function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

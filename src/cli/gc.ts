@@ -1,10 +1,8 @@
 import { Failure } from "../base/failure.ts";
-import { snakeNames } from "../base/snake_names.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { size } from "../config/kinds/size.ts";
 import type { Kind } from "../config/kinds/option.ts";
-import { limitOrigin } from "../space/size_limit.ts";
-import type { GcDone, GcEvent, GcProgress } from "../space/gc_event.ts";
+import { limitOrigin, type LimitSource } from "../space/size_limit.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
@@ -50,9 +48,7 @@ async function gcCommand(args: readonly string[], process: CommandProcess): Prom
   using client = new ServerClient(flags, process);
   const answer = await start(client, flags.target, flags["dry-run"]);
   const done = await follow(answer, process);
-  process.writeOut(
-    flags.json ? `${JSON.stringify(snakeNames(done))}\n` : reportOf(done, flags.target),
-  );
+  process.writeOut(flags.json ? `${JSON.stringify(done)}\n` : reportOf(done, flags.target));
   return done.reached ? EXIT.ok : EXIT.failed;
 }
 
@@ -85,8 +81,8 @@ async function start(
 }
 
 /** Shows the progress until the run is over. Throws if the answer breaks off. */
-async function follow(answer: Response, process: CommandProcess): Promise<GcDone> {
-  let last: GcProgress | undefined;
+async function follow(answer: Response, process: CommandProcess): Promise<Done> {
+  let last: Progress | undefined;
   using _status = new StatusLine(process, () => progressLine(last));
   for await (const event of followedEvents(answer)) {
     if (event.event === "done") return event;
@@ -99,58 +95,70 @@ async function follow(answer: Response, process: CommandProcess): Promise<GcDone
 export async function* followedEvents(
   answer: Response,
   limits: FollowLimits = {},
-): AsyncGenerator<GcEvent> {
+): AsyncGenerator<Progress | Done> {
   for await (const line of followedLines(answer, limits)) yield readEvent(line);
 }
 
-const PROGRESS_SIZES = ["freedBytes", "evictedEntries", "usedBytes"] as const;
+const PROGRESS_SIZES = ["freed_bytes", "evicted_entries", "used_bytes"] as const;
 const DONE_SIZES = [
   ...PROGRESS_SIZES,
-  "targetBytes",
-  "evictedFiles",
-  "reservedBytes",
-  "pinnedBytes",
-  "busyBytes",
+  "target_bytes",
+  "evicted_files",
+  "reserved_bytes",
+  "pinned_bytes",
+  "busy_bytes",
 ] as const;
 
-function readEvent(line: string): GcEvent {
+type Progress = { readonly event: "progress" } & Sizes<typeof PROGRESS_SIZES>;
+
+interface Done extends Sizes<typeof DONE_SIZES> {
+  readonly event: "done";
+  readonly dry_run: boolean;
+  readonly limit_bytes: number | null;
+  readonly limit_source: LimitSource;
+  readonly reached: boolean;
+}
+
+type Sizes<Names extends readonly string[]> = Readonly<Record<Names[number], number>>;
+
+function readEvent(line: string): Progress | Done {
   const event = parsed(line);
   const isSize = (name: string) => Number.isFinite(event[name]);
   if (event["event"] === "progress" && PROGRESS_SIZES.every(isSize)) {
-    return event as unknown as GcProgress;
+    return event as unknown as Progress;
   }
-  const hasLimit = event["limitBytes"] === null || isSize("limitBytes");
+  const hasLimit = event["limit_bytes"] === null || isSize("limit_bytes");
   const isDone = event["event"] === "done" && DONE_SIZES.every(isSize) && hasLimit;
-  if (isDone && typeof event["reached"] === "boolean") return event as unknown as GcDone;
+  if (isDone && typeof event["reached"] === "boolean") return event as unknown as Done;
   throw unreadable();
 }
 
-function progressLine(last: GcProgress | undefined): string {
+function progressLine(last: Progress | undefined): string {
   if (last === undefined) return "evicting";
-  const { freedBytes, evictedEntries, usedBytes } = last;
-  const paths = counted(evictedEntries, "path");
-  return `freed ${formatBytes(freedBytes)} of ${paths}, ${formatBytes(usedBytes)} still used`;
+  const { freed_bytes, evicted_entries, used_bytes } = last;
+  const paths = counted(evicted_entries, "path");
+  return `freed ${formatBytes(freed_bytes)} of ${paths}, ${formatBytes(used_bytes)} still used`;
 }
 
 /** The result of a run for people. `target`: the requested size, if any. */
-function reportOf(done: GcDone, target?: number): string {
+function reportOf(done: Done, target?: number): string {
   const freed = [
-    done.dryRun ? "Would free" : "Freed",
-    `${formatBytes(done.freedBytes)}: ${counted(done.evictedEntries, "path")},`,
-    `${counted(done.evictedFiles, "NAR file")}.`,
+    done.dry_run ? "Would free" : "Freed",
+    `${formatBytes(done.freed_bytes)}: ${counted(done.evicted_entries, "path")},`,
+    `${counted(done.evicted_files, "NAR file")}.`,
   ].join(" ");
   const limit = [
-    done.limitBytes === null ? "no limit" : `limit ${formatBytes(done.limitBytes)}`,
-    `by ${limitOrigin(done.limitSource)}`,
+    done.limit_bytes === null ? "no limit" : `limit ${formatBytes(done.limit_bytes)}`,
+    `by ${limitOrigin(done.limit_source)}`,
   ].join(" ");
   const used = [
-    `${done.dryRun ? "Used then" : "Used now"}: ${formatBytes(done.usedBytes)}`,
-    `(target ${formatBytes(done.targetBytes)}, ${limit}).`,
+    `${done.dry_run ? "Used then" : "Used now"}: ${formatBytes(done.used_bytes)}`,
+    `(target ${formatBytes(done.target_bytes)}, ${limit}).`,
   ].join(" ");
   const kept = [
-    [done.pinnedBytes, "pinned"],
-    [done.busyBytes, "in use"],
-    [done.reservedBytes, "reserved for downloads"],
+    [done.pinned_bytes, "pinned"],
+    [done.busy_bytes, "in use"],
+    [done.reserved_bytes, "reserved for downloads"],
   ] as const;
   const shown = kept.filter(([bytes]) => bytes > 0)
     .map(([bytes, why]) => `${formatBytes(bytes)} ${why}`);
@@ -160,14 +168,14 @@ function reportOf(done: GcDone, target?: number): string {
 }
 
 /** More room helps only if the size limit was the target. */
-function adviceFor(done: GcDone, target: number | undefined): string {
-  if (done.pinnedBytes <= done.targetBytes) {
+function adviceFor(done: Done, target: number | undefined): string {
+  if (done.pinned_bytes <= done.target_bytes) {
     return "Run it again when the downloads and reads in progress are over.";
   }
   const unpin = "Pins hold more than that: unpin something (larder pins)";
-  const hasOnlyLimit = target === undefined && done.limitBytes !== null;
+  const hasOnlyLimit = target === undefined && done.limit_bytes !== null;
   if (!hasOnlyLimit) return `${unpin}.`;
-  return done.limitSource === "disk"
+  return done.limit_source === "disk"
     ? `${unpin}, or make room on the server's disk.`
     : `${unpin}, or give the server more room (--cache-max-size).`;
 }

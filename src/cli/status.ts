@@ -1,6 +1,5 @@
 import { EXIT } from "../base/exit_codes.ts";
 import { messageOf } from "../base/failure.ts";
-import { snakeNames } from "../base/snake_names.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { clock } from "../runtime/current.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
@@ -128,7 +127,7 @@ async function showOnce(request: StatusRequest, process: Output): Promise<number
   const stats = new ServerJson(value);
   if (request.json) process.writeOut(`${JSON.stringify(value, null, 2)}\n`);
   else process.writeOut(statusScreen({ server, stats }, process.screenSize(), !request.watch));
-  const { isWell } = shownVerdict(stats, stats.at("at").timeMs ?? clock.wallMs());
+  const { isWell } = shownVerdict(stats);
   return isWell || !request.strict ? EXIT.ok : EXIT.failed;
 }
 
@@ -144,5 +143,5 @@ async function isReady(client: ServerClient): Promise<boolean> {
 }
 
 async function readStats(client: ServerClient): Promise<unknown> {
-  return snakeNames(await answerJson(client, "/stats", { limitMs: ANSWER_LIMIT_MS }));
+  return await answerJson(client, "/stats", { limitMs: ANSWER_LIMIT_MS });
 }

@@ -1,7 +1,6 @@
 import { EXIT } from "../base/exit_codes.ts";
 import { Failure } from "../base/failure.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
-import { snakeNames } from "../base/snake_names.ts";
 import { ConfigError } from "../config/config_error.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
@@ -124,7 +123,7 @@ const NUMBERS: Readonly<Record<string, readonly string[]>> = {
 
 /** Only larder's own form is valid: the text reaches the terminal. */
 function readEvent(line: string): Event {
-  const { event, ...fields } = snakeNames(parsed(line)) as Readonly<Record<string, unknown>>;
+  const { event, ...fields } = parsed(line);
   const numbers = NUMBERS[String(event)];
   const isRight = numbers?.every((name) => Number.isSafeInteger(fields[name])) &&
     (event !== "pin" || isPinRoot(fields) && isCompleteness(fields));

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { bothNames } from "../../src/base/snake_names.ts";
+import { snakeNames } from "../../src/base/snake_names.ts";
 import { gcRoute } from "../../src/http/routes/gc.ts";
 import type { GcEvent, GcOrder, GcProgress } from "../../src/space/gc_event.ts";
 import { GC_DONE, GcServer } from "../support/gc_server.ts";
@@ -31,7 +31,7 @@ Deno.test("gc: a response reports a run line by line, and ends with its result",
   assert.equal(answer.status, 200);
   assert.equal(answer.headers.get("content-type"), "application/x-ndjson");
   assert.match(answer.headers.get("cache-control") ?? "", /no-store/);
-  assert.deepEqual(await linesOf(answer), [PROGRESS, GC_DONE].map(bothNames));
+  assert.deepEqual(await linesOf(answer), [PROGRESS, GC_DONE].map(snakeNames));
 });
 
 Deno.test("gc: however often a run tells, a client hears of it once a second", async () => {
@@ -41,7 +41,7 @@ Deno.test("gc: however often a run tells, a client hears of it once a second", a
   const lines = await linesOf(await fetch(`${server.url}/gc`, { method: "POST" }));
 
   assert.ok(lines.length <= 3, `${lines.length} lines`);
-  assert.deepEqual(lines.at(-1), bothNames(GC_DONE));
+  assert.deepEqual(lines.at(-1), snakeNames(GC_DONE));
 });
 
 Deno.test("gc: a client hears of a run of ten seconds once a second", async () => {
@@ -177,7 +177,7 @@ Deno.test("gc: a client that takes nothing does not hold the run", async () => {
   const answer = await fetch(`${server.url}/gc`, { method: "POST" });
   await over.promise;
 
-  assert.deepEqual((await linesOf(answer)).at(-1), bothNames(GC_DONE));
+  assert.deepEqual((await linesOf(answer)).at(-1), snakeNames(GC_DONE));
 });
 
 Deno.test("gc: the bytes of a file that was gone before are not freed", async () => {
@@ -198,6 +198,8 @@ Deno.test("gc: the bytes of a file that was gone before are not freed", async ()
   const answer = await cache.request("POST", "/gc?target=0");
 
   const lines = (await answer.text()).trim().split("\n");
-  const { freedBytes, evictedEntries, evictedFiles, usedBytes } = JSON.parse(lines.at(-1) ?? "");
-  assert.deepEqual([freedBytes, evictedEntries, evictedFiles, usedBytes], [fileSize, 2, 1, 0]);
+  const { freed_bytes, evicted_entries, evicted_files, used_bytes } = JSON.parse(
+    lines.at(-1) ?? "",
+  );
+  assert.deepEqual([freed_bytes, evicted_entries, evicted_files, used_bytes], [fileSize, 2, 1, 0]);
 });

@@ -283,40 +283,6 @@ const GROUPS = [
   ...["downloads", "verification_backlog", "uploads", "sends"],
 ];
 
-/** Fields of version 1, one of each name. */
-const FORMER_FIELDS = [
-  ...["startedAt", "uptimeSeconds", "publicKey", "requests.nar.hitRatio", "traffic.servedBytes"],
-  ...["traffic.upstreamBytes", "traffic.savedBytes", "size.usedBytes", "size.reservedBytes"],
-  ...["size.pinnedBytes", "size.limitBytes", "size.evictedBytes", "size.evictedEntries"],
-  ...["upstreams.0.isUp", "upstreams.0.lastAnswer.at", "uploads.underWay", "pins.countedAt"],
-  ...["downloads.underWay.0.receivedBytes", "downloads.underWay.0.fileBytes"],
-  ...["downloads.underWay.0.startedAt", "downloads.underWay.0.clientCount"],
-  ...["pins.roots.0.pinnedAt", "problems.0.firstAt", "problems.0.lastAt"],
-  "problems.0.facts.remedy",
-];
-
-Deno.test("stats: the names of version 1 are there for one more release", async () => {
-  const kind = { part: "odd", level: "warn", message: "odd" } as const;
-  const hinted = { ...kind, facts: { hint: "mend it" }, count: 1 };
-  const times = { firstAtMs: 1, begunAtMs: 1, lastAtMs: 2, overAtMs: undefined };
-  const problems = { list: () => [{ ...hinted, ...times }] };
-  await using scene = await GatedNar.open(object, { problems });
-  const { gate, cache, path } = scene;
-  gate.release(1_000_000);
-  const answer = await cache.get(path);
-  await cache.request("POST", `/pin/${HASH}.narinfo`);
-  const stats = await (await cache.get("/stats")).json();
-  for (const field of FORMER_FIELDS) {
-    const value = field.split(".").reduce<unknown>(
-      (inner, name) => (inner as Record<string, unknown>)[name],
-      stats,
-    );
-    assert.notEqual(value, undefined, field);
-  }
-  gate.open();
-  await answer.bytes();
-});
-
 Deno.test("stats: the range of the past is the requested one", async () => {
   await using upstream = await fakeUpstream({ objects: [object], stored: true });
   await using cache = await TestCache.open({ upstreams: [upstream] });

@@ -1,6 +1,5 @@
 import { Failure } from "../../base/failure.ts";
 import { counted } from "../../base/format_units.ts";
-import { snakeNames } from "../../base/snake_names.ts";
 import { clock } from "../../runtime/current.ts";
 import { type Completeness, isCompleteness } from "./completeness.ts";
 import { isPinName } from "../../pins/pin_name.ts";
@@ -37,7 +36,7 @@ export async function pinnedClosures(
   client: Pick<ServerClient, "request">,
 ): Promise<readonly Pinned[]> {
   const limits = { limitMs: COUNT_LIMIT_MS, bytesMax: LIST_BYTES_MAX };
-  const pins = snakeNames(await answerJson(client, "/pins/closures", limits));
+  const pins = await answerJson(client, "/pins/closures", limits);
   if (Array.isArray(pins) && pins.every(isPinned)) return pins;
   throw new Failure("corrupt", "Cannot read the server's list of pins: is it larder?");
 }

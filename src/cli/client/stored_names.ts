@@ -1,5 +1,4 @@
 import { counted } from "../../base/format_units.ts";
-import { snakeNames } from "../../base/snake_names.ts";
 import { hashOfBaseName, isBaseName } from "../../nix/store_path.ts";
 import type { FailedPath } from "./each.ts";
 import { thoseNamed } from "./package_names.ts";
@@ -22,7 +21,7 @@ export async function findStored(
 ): Promise<StorePathArgument | FailedPath> {
   const path = `/explain?q=${encodeURIComponent(given)}`;
   const answer = await answerJson(client, path, { limitMs });
-  const named = new ServerJson(snakeNames(answer)).at("named").list.map((one) => ({
+  const named = new ServerJson(answer).at("named").list.map((one) => ({
     hash: one.at("hash").text ?? "",
     name: one.at("name").text ?? "",
   }));

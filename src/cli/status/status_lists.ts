@@ -140,7 +140,6 @@ function transferLine(one: ServerJson): string {
   return `${name.padEnd(NAME_COLUMNS)}  ${[...part, ...facts, clients].join(", ")}`;
 }
 
-/** An older server may send none. */
 function stateOf(one: ServerJson): TransferStats["state"] {
   const state = one.at("state").text;
   return state === "opening" || state === "verifying" ? state : "receiving";
@@ -184,13 +183,11 @@ function memberLine(one: ServerJson, nowMs: number): string {
 }
 
 function problemOf(one: ServerJson) {
-  const { remedy, ...facts } = one.at("facts").facts;
   const level: ProblemStats["level"] = one.at("level").text === "error" ? "error" : "warn";
   return {
     level,
     message: one.at("message").text ?? "",
-    // An older server's hints have another name.
-    facts: remedy === undefined ? facts : { hint: remedy, ...facts },
+    facts: one.at("facts").facts,
     count: one.at("count").number ?? 1,
     last_at: one.at("last_at").text ?? "",
     over_at: one.at("over_at").text ?? null,

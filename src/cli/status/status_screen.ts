@@ -44,7 +44,7 @@ export function statusScreen(
   const up = stats.at("uptime_seconds").number;
   const lines = [
     `larder ${version} answers at ${server}${up === undefined ? "" : `, up ${formatSpan(up)}`}`,
-    ...shownVerdict(stats, nowMs).lines,
+    ...shownVerdict(stats).lines,
     "",
     ...block("Requests", requestLines(stats)),
     ...block("Saved", [savedLine(stats)]),
@@ -88,11 +88,8 @@ function fitted(line: string, columns = Infinity, isWrapped = false): string {
 
 function requestLines(stats: ServerJson): readonly string[] {
   return [["narinfo", "narinfo"], ["nar", "NAR"]].map(([kind = "", label = ""]) => {
-    const of = (name: string) => stats.at("requests", kind, name).number ?? 0;
-    const all = stats.at("lifetime", kind, "requests").number ??
-      of("hits") + of("misses") + of("joined") + of("prefetched");
-    const ratio = stats.at("lifetime", kind, "hit_ratio").number ??
-      stats.at("requests", kind, "hit_ratio").number;
+    const all = stats.at("lifetime", kind, "requests").number ?? 0;
+    const ratio = stats.at("lifetime", kind, "hit_ratio").number;
     const hits = ratio === undefined ? "" : `, ${formatPercent(ratio)} hits`;
     return `${counted(all, label)}${hits}`;
   });
@@ -100,10 +97,8 @@ function requestLines(stats: ServerJson): readonly string[] {
 
 function savedLine(stats: ServerJson): string {
   const sinceMs = stats.at("lifetime", "since").timeMs;
-  // An older server has no lifetime figures.
   const since = sinceMs === undefined ? "the start" : formatDate(sinceMs);
-  const figures = stats.at(sinceMs === undefined ? "traffic" : "lifetime");
-  const of = (name: string) => formatBytes(figures.at(name).number ?? 0);
+  const of = (name: string) => formatBytes(stats.at("lifetime", name).number ?? 0);
   const [saved, served, fetched] = [of("saved_bytes"), of("served_bytes"), of("upstream_bytes")];
   return `${saved} of ${served} served, ${fetched} fetched, since ${since}`;
 }
@@ -117,7 +112,6 @@ function spaceLine(stats: ServerJson): string {
   ].join("");
   const source = stats.at("size", "limit_source").text as LimitSource | undefined;
   const reserve = stats.at("size", "disk_reserve_bytes").number;
-  // An older server does not say where its limit comes from.
   const origin = source === undefined ? "" : ` (${limitOrigin(source, reserve)})`;
   if (limit === 0) return `${formatBytes(used)} used, no limit${origin}${more}`;
   return `${barOf(used / limit)} ${formatBytes(used)} of ${formatBytes(limit)}${origin}${more}`;

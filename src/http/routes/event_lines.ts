@@ -1,5 +1,5 @@
 import type { Bytes } from "../../base/bytes.ts";
-import { bothNames } from "../../base/snake_names.ts";
+import { snakeNames } from "../../base/snake_names.ts";
 import { clock } from "../../runtime/current.ts";
 import { type Answer, streamAnswer } from "../message/answer.ts";
 
@@ -61,7 +61,7 @@ function linesOf(events: AsyncIterable<{ readonly event: string }>): ReadableStr
           continue;
         }
         sentAtMs = nowMs;
-        controller.enqueue(encoder.encode(`${JSON.stringify(bothNames(event))}\n`));
+        controller.enqueue(encoder.encode(`${JSON.stringify(snakeNames(event))}\n`));
         if (event.event === "done") break;
       }
       controller.close();

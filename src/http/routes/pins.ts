@@ -1,6 +1,6 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { Waiter } from "../../base/read_turns.ts";
-import { bothNames } from "../../base/snake_names.ts";
+import { snakeNames } from "../../base/snake_names.ts";
 import type { PinLooks } from "../../cache/pinned/pin_looks.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
@@ -66,7 +66,7 @@ export function pinsRoute(reads: Pick<PinReads, "pins">): Route {
 /** The pin roots and the stored part of their closures, in the order of pinning. */
 export function pinnedClosuresRoute(reads: Pick<PinReads, "closures">): Route {
   return listRoute("/pins/closures", (waiter) => reads.closures(waiter), (one) => (
-    bothNames(countsWithLook(one, one.look))
+    snakeNames(countsWithLook(one, one.look))
   ));
 }
 

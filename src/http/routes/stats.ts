@@ -1,4 +1,3 @@
-import { withFormerNames } from "../stats/former_names.ts";
 import type { Stats } from "../stats/stats.ts";
 import { textAnswer } from "../message/answer.ts";
 import type { StatsQuery } from "../stats/gather_stats.ts";
@@ -23,9 +22,9 @@ export function statsRoute(stats: (query: StatsQuery) => Promise<Stats>): Route 
   };
 }
 
-/** Figures as JSON, with the names of version 1, too. */
+/** Figures as JSON. */
 export function statsJson(stats: Stats): string {
-  return JSON.stringify(withFormerNames(stats));
+  return JSON.stringify(stats);
 }
 
 /** The client of a request, and its range of the past. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { bothNames, snakeNames } from "../../../src/base/snake_names.ts";
+import { snakeNames } from "../../../src/base/snake_names.ts";
 
 Deno.test("snake names: every name at every depth, and no value", () => {
   const given = { usedBytes: 1, list: [{ isUp: "isUp", lastAnswer: null }], snake_case: true };
@@ -7,13 +7,5 @@ Deno.test("snake names: every name at every depth, and no value", () => {
     used_bytes: 1,
     list: [{ is_up: "isUp", last_answer: null }],
     snake_case: true,
-  });
-});
-
-Deno.test("both names: the old ones stay beside the new ones", () => {
-  assert.deepEqual(bothNames({ event: "done", usedBytes: 1 }), {
-    event: "done",
-    usedBytes: 1,
-    used_bytes: 1,
   });
 });

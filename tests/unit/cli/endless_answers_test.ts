@@ -12,7 +12,7 @@ import { makeStoreObject } from "../../support/store_object.ts";
 
 const object = makeStoreObject({ name: "hello-1.0" });
 const PIECE = new Uint8Array(64 * 1024).fill(32);
-const PROGRESS = '{"event":"progress","freedBytes":1,"evictedEntries":1,"usedBytes":1}\n';
+const PROGRESS = '{"event":"progress","freed_bytes":1,"evicted_entries":1,"used_bytes":1}\n';
 
 /** More than any answer of larder but the list of pins. */
 const SENT_MAX = 64 << 20;

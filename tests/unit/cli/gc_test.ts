@@ -124,10 +124,10 @@ Deno.test("larder gc: a server that evicts for its own machine alone says so", a
 
 for (
   const [what, lines] of [
-    ["breaks off", ['{"event":"progress","freedBytes":1,"evictedEntries":1,"usedBytes":1}']],
+    ["breaks off", ['{"event":"progress","freed_bytes":1,"evicted_entries":1,"used_bytes":1}']],
     ["is empty", []],
     ["is not larder's", ["<html>"]],
-    ["lacks a figure", [JSON.stringify({ ...GC_DONE, pinnedBytes: undefined })]],
+    ["lacks a figure", [JSON.stringify(snakeNames({ ...GC_DONE, pinnedBytes: undefined }))]],
   ] as const
 ) {
   Deno.test(`larder gc: an answer that ${what} is no success`, async () => {

@@ -59,31 +59,37 @@ Deno.test("status: one screen tells how it is, the verdict first", async () => {
 const ON_FIRE = JSON.stringify({
   at: "2026-01-02T12:00:00.000Z",
   version: "0.1.0",
-  uptimeSeconds: 273_600,
-  size: { usedBytes: 1 << 29, limitBytes: 1 << 30, reservedBytes: 1024, pinnedBytes: 0 },
+  verdict: {
+    is_well: false,
+    text: "1 of 2 upstreams down",
+    faults: [{ level: "error", text: "https://other.example is down" }],
+  },
+  lifetime: { since: "2026-01-01T00:00:00.000Z" },
+  uptime_seconds: 273_600,
+  size: { used_bytes: 1 << 29, limit_bytes: 1 << 30, reserved_bytes: 1024, pinned_bytes: 0 },
   upstreams: [
-    { url: "https://one.example", isUp: true, sendsNars: true, lastAnswer: null },
+    { url: "https://one.example", is_up: true, sends_nars: true, last_answer: null },
     {
       url: "https://other.example",
-      isUp: false,
-      lastAnswer: { result: "timeout", at: "2026-01-02T11:58:00.000Z" },
-      lastError: { reason: "timeout", at: "2026-01-02T11:58:00.000Z" },
+      is_up: false,
+      last_answer: { result: "timeout", at: "2026-01-02T11:58:00.000Z" },
+      last_error: { reason: "timeout", at: "2026-01-02T11:58:00.000Z" },
     },
   ],
   downloads: {
     count: 1,
-    underWay: [{
+    under_way: [{
       nar: "x.nar",
       name: "a-1",
-      ...{ receivedBytes: 512, fileBytes: 1024, bytesPerSecond: 0, clientCount: 2 },
+      ...{ received_bytes: 512, file_bytes: 1024, bytes_per_second: 0, client_count: 2 },
     }],
   },
   problems: [{
     level: "error",
     message: "stored nar is\u001b[2J damaged",
-    facts: { nar: "x.nar", name: "a-1", remedy: "run larder fsck" },
+    facts: { nar: "x.nar", name: "a-1", hint: "run larder fsck" },
     count: 3,
-    lastAt: "2026-01-02T11:50:00.000Z",
+    last_at: "2026-01-02T11:50:00.000Z",
   }],
 });
 
@@ -96,11 +102,12 @@ Deno.test("status: problems come first, and are status 1 with --strict", async (
   assert.equal(
     out.replace(server.url, "URL"),
     `larder 0.1.0 answers at URL, up 3 d 4 h
-✗ 1 of 2 upstreams down, 1 error in the last 15 minutes
+✗ 1 of 2 upstreams down
+  ✗ https://other.example is down
 
 Requests   0 narinfos
            0 NARs
-Saved      0 B of 0 B served, 0 B fetched, since the start
+Saved      0 B of 0 B served, 0 B fetched, since 1 January 2026
 Space      [##########----------] 512.0 MiB of 1.0 GiB, 1.0 KiB reserved
 Upstreams  ✓ https://one.example                 up, no request yet
            ✗ https://other.example               down: it did not answer in time (2 min ago)

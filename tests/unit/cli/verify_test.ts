@@ -68,7 +68,7 @@ Deno.test("larder verify: bad words get a sentence, and nothing is sent", async 
 });
 
 Deno.test("larder verify: what is not larder's form is not shown", async () => {
-  const pin = { event: "pin", root: ROOT, name: "a-1", keepComplete: false, complete: true };
+  const pin = { event: "pin", root: ROOT, name: "a-1", keep_complete: false, complete: true };
   const look = { at: "2026-01-02T03:04:05.000Z", paths: 1, missing: 1, upstream: 0, nowhere: 1 };
   for (
     const line of [

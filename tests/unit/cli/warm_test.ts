@@ -219,7 +219,7 @@ Deno.test("larder warm --pin: a closure that the server does not keep is named",
     stored: 1,
     missing,
     bytes: 1,
-    pinnedAt: "2026-01-02T03:04:05.000Z",
+    pinned_at: "2026-01-02T03:04:05.000Z",
   });
   const clientOf = (...missing: readonly number[]) => ({
     request: async (_method: string, path: string) =>
@@ -246,7 +246,7 @@ Deno.test("larder warm --pin: it waits for what the server still verifies", asyn
       answered(JSON.stringify(
         path === "/stats"
           ? { verification_backlog: { files: server.files } }
-          : [{ ...pin, missing: server.missing, pinnedAt: "2026-01-02T03:04:05.000Z" }],
+          : [{ ...pin, missing: server.missing, pinned_at: "2026-01-02T03:04:05.000Z" }],
       )),
   };
   const target = { given: "./result", storePathHash: app.storePathHash };
