@@ -50,7 +50,9 @@ export class Space implements AsyncDisposable {
   readonly #oneWaiting = pLimit(1);
   readonly #failedRuns = new FailedRuns();
   #waitingBytes = 0;
-  #sweeping: Promise<unknown> | undefined;
+  readonly #oneSweep = pLimit(1);
+  /** The sweep that has not begun yet. */
+  #nextSweep: Promise<unknown> | undefined;
   #running = false;
   #ledgerFailure: string | undefined;
 
@@ -179,9 +181,12 @@ export class Space implements AsyncDisposable {
     const { pendingBytes } = await observing;
     this.changed();
     if (pendingBytes === 0) return;
-    // One for all that come meanwhile: each sweeps all leftovers, of which an outage leaves many.
-    this.#sweeping ??= this.sweeper.sweepOwn().finally(() => this.#sweeping = undefined);
-    await this.#sweeping;
+    // One for all that come before it begins: an outage leaves much to sweep.
+    this.#nextSweep ??= this.#oneSweep(() => {
+      this.#nextSweep = undefined;
+      return this.sweeper.sweepOwn();
+    });
+    await this.#nextSweep;
     await this.#accounts.observe();
   }
 

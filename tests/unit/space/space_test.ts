@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Remover } from "../../../src/cache/remove.ts";
+import type { StoredName } from "../../../src/nix/stored_name.ts";
 import type { RunFigures } from "../../../src/space/evictor.ts";
 import { eventually } from "../../support/eventually.ts";
 import { hash, narOf, put, rowOf } from "../../support/metadata_rows.ts";
@@ -66,6 +67,39 @@ Deno.test("space: NARs that are kept at the same time sweep what is left once", 
   };
   await Promise.all(taken.map((one) => one && space.kept(one)));
   assert.deepEqual([sweeps, stocked.files.has(at)], [1, false]);
+});
+
+Deno.test("space: what is marked during a sweep is swept behind it", async () => {
+  await using stocked = await StockedSpace.open(10_000);
+  const { space } = stocked;
+  await stocked.store("a", 200);
+  await stocked.store("b", 200);
+  const [first, second] = [...stocked.files];
+  assert.ok(first && second);
+  const taken = await Promise.all([space.reserve(10), space.reserve(10)]);
+  await stocked.runsOver();
+  const mark = (at: StoredName) =>
+    stocked.metadata.apply([{ kind: "nar-marked", at, owner: "test" }]);
+  await mark(first);
+  const { sweeper } = space;
+  const [swept, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const sweepOwn = sweeper.sweepOwn.bind(sweeper);
+  sweeper.sweepOwn = async () => {
+    sweeper.sweepOwn = sweepOwn;
+    const files = await sweepOwn();
+    swept.resolve();
+    await goOn.promise;
+    return files;
+  };
+  const keeping = taken[0] && space.kept(taken[0]);
+  await swept.promise;
+  await mark(second);
+  const keptMeanwhile = taken[1] && space.kept(taken[1]);
+  // The second NAR meets the running sweep.
+  for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setTimeout(resolve));
+  goOn.resolve();
+  await Promise.all([keeping, keptMeanwhile]);
+  assert.deepEqual([...stocked.files], []);
 });
 
 Deno.test("space: a reservation that can never fit beside the pins evicts nothing", async () => {
