@@ -1,5 +1,6 @@
 import type { Downloads } from "../cache/download/downloads.ts";
 import type { InFlight } from "../cache/fetch/transfer_progress.ts";
+import type { NarForms } from "../cache/forms/nar_forms.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import { Recompression } from "../cache/recompress/recompression.ts";
 import type { NarVerifier } from "../cache/verify/nar_verifier.ts";
@@ -16,6 +17,7 @@ export interface RecompressionNeighbours {
   readonly space: Space;
   readonly reads: ActiveReads;
   readonly downloads: Downloads;
+  readonly forms: Pick<NarForms, "isBusy">;
   /** The NARs that come in now. */
   readonly inFlight: readonly InFlight[];
 }
@@ -23,7 +25,7 @@ export interface RecompressionNeighbours {
 /** Wires the background job that keeps files in zstd; `undefined` where the settings want none. */
 export function buildRecompression(
   parts: AppParts,
-  { inFlight, ...neighbours }: RecompressionNeighbours,
+  { inFlight, forms, ...neighbours }: RecompressionNeighbours,
   resources: AsyncDisposableStack,
 ): Recompression | undefined {
   const { stores, fetching: { recompress }, telemetry: { metrics, log }, nowMs } = parts;
@@ -39,7 +41,9 @@ export function buildRecompression(
       leases: leases ?? NO_OTHER_MEMBERS,
       // A store without open files, and readers that this member does not see.
       sparesUsed: graceMs > 0 || leases !== undefined,
-      isIdle: () => downloads.backlog().files === 0 && inFlight.every(({ count }) => count === 0),
+      isIdle: () =>
+        downloads.backlog().files === 0 && !forms.isBusy &&
+        inFlight.every(({ count }) => count === 0),
       folder: spool.path,
       level: recompress.level,
       ...{ metrics, log },

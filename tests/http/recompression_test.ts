@@ -282,3 +282,19 @@ Deno.test("recompression: a client's NAR that comes in goes before it", async ()
   await recompressing;
   assert.equal(await world.formOf(object), "zstd");
 });
+
+Deno.test("recompression: a client that waits for a former name goes before it", async () => {
+  const large = makeStoreObject({ name: "large-1.0", size: 32 << 20, seed: 3 });
+  await using world = await worldOf({ objects: [object, large] });
+  const { path } = await world.pull(large);
+  await world.cache.recompress();
+  assert.equal(await world.formOf(large), "zstd");
+  await world.pull(object);
+  const answer = await world.cache.get(path);
+  const recompressing = world.cache.recompress();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(world.encoder.orders.length, 1);
+  await answer.bytes();
+  await recompressing;
+  assert.equal(await world.formOf(object), "zstd");
+});

@@ -27,7 +27,7 @@ export class StubEncoder implements NarEncoder {
   /** Called before each piece. */
   onPiece: () => void = () => undefined;
 
-  start(order: EncodeOrder): NarEncoding {
+  start(order: EncodeOrder, turn: () => Promise<void>): NarEncoding {
     this.orders.push(order);
     const pieces: Bytes[] = [];
     const ended = Promise.withResolvers<void>();
@@ -52,6 +52,7 @@ export class StubEncoder implements NarEncoder {
     return {
       encoded,
       write: async (bytes) => {
+        await turn();
         this.onPiece();
         pieces.push(bytes);
       },

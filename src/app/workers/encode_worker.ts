@@ -9,6 +9,9 @@ const scope = workerScope<ToEncodeWorker, FromEncodeWorker>();
 
 const writers = new Map<number, WritableStreamDefaultWriter<Bytes>>();
 
+/** Of those that wait. */
+const turns = new Map<number, () => void>();
+
 scope.onmessage = ({ data }) => {
   const writer = writers.get(data.id);
   switch (data.type) {
@@ -16,9 +19,12 @@ scope.onmessage = ({ data }) => {
       return void encode(data);
     case "piece":
       return void take(data.id, data.bytes);
+    case "go":
+      return turns.get(data.id)?.();
     case "end":
       return void writer?.close().catch(() => undefined);
     case "cancel":
+      turns.get(data.id)?.();
       return void writer?.abort(new Error("cancelled")).catch(() => undefined);
   }
 };
@@ -30,8 +36,15 @@ async function encode(
   const writer = writable.getWriter();
   writers.set(id, writer);
   writer.closed.catch(() => undefined);
+  const turn = async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    turns.set(id, resolve);
+    scope.postMessage({ id, waits: true });
+    await promise;
+    turns.delete(id);
+  };
   try {
-    scope.postMessage({ id, encoded: await encodeNar(readable, order) });
+    scope.postMessage({ id, encoded: await encodeNar(readable, order, turn) });
   } catch (error) {
     scope.postMessage({ id, error: messageOf(error) });
   } finally {

@@ -160,11 +160,15 @@ export type FromVerifyWorker =
 export type ToEncodeWorker =
   | { readonly type: "encode"; readonly id: number; readonly order: EncodeOrder }
   | { readonly type: "piece"; readonly id: number; readonly bytes: Bytes }
+  /** The next part of the NAR may be encoded. */
+  | { readonly type: "go"; readonly id: number }
   | { readonly type: "end"; readonly id: number }
   | { readonly type: "cancel"; readonly id: number };
 
 export type FromEncodeWorker =
   | { readonly id: number; readonly encoded: Encoded }
+  /** It waits for "go". */
+  | { readonly id: number; readonly waits: true }
   /** A piece is encoded, or no longer needed. */
   | { readonly id: number; readonly taken: true }
   | { readonly id: number; readonly error: string };

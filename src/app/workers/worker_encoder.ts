@@ -24,7 +24,7 @@ export class WorkerEncoder implements NarEncoder, Disposable {
     });
   }
 
-  start(order: EncodeOrder): NarEncoding {
+  start(order: EncodeOrder, turn: () => Promise<void>): NarEncoding {
     const worker = this.#worker;
     const { promise, resolve, reject } = Promise.withResolvers<Encoded>();
     promise.catch(() => undefined);
@@ -35,8 +35,16 @@ export class WorkerEncoder implements NarEncoder, Disposable {
       worker.forget(id);
       taken?.();
     };
+    const cancel = (error: unknown) => {
+      if (isOver) return;
+      worker.send({ type: "cancel", id });
+      end();
+      reject(error);
+    };
+    const go = () => void (isOver || worker.send({ type: "go", id }));
     const id = worker.open((answer) => {
       if ("taken" in answer) return taken?.();
+      if ("waits" in answer) return void turn().then(go, cancel);
       end();
       if ("encoded" in answer) return resolve(answer.encoded);
       reject(new Failure("broken", `Cannot recompress NAR: ${answer.error}`));
@@ -52,12 +60,8 @@ export class WorkerEncoder implements NarEncoder, Disposable {
         return isTaken;
       },
       end: () => void (isOver || worker.send({ type: "end", id })),
-      [Symbol.dispose]() {
-        if (isOver) return;
-        worker.send({ type: "cancel", id });
-        end();
-        reject(new Failure("broken", "Cannot recompress NAR: it was ended early"));
-      },
+      [Symbol.dispose]: () =>
+        cancel(new Failure("broken", "Cannot recompress NAR: it was ended early")),
     };
   }
 

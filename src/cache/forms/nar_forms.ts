@@ -44,6 +44,11 @@ export class NarForms {
     this.#unpacker = new NarUnpacker(deps.verifier);
   }
 
+  /** True while a client waits for a decoder. */
+  get isBusy(): boolean {
+    return this.#unpacker.isBusy;
+  }
+
   /** The NAR of a file in the compression `to`. The same NAR always makes the same bytes. */
   answer(file: NarAnswer, nar: NarRow, form: FileForm, to: Compression): NarAnswer {
     if (to === form.compression) return file;

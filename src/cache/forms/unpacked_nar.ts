@@ -60,9 +60,15 @@ export interface UnpackedPart {
 export class NarUnpacker {
   readonly #verifier: Pick<NarVerifier, "passThrough">;
   readonly #memory = new MemoryAllowance(DECODERS_BYTES_MAX);
+  #running = 0;
 
   constructor(verifier: Pick<NarVerifier, "passThrough">) {
     this.#verifier = verifier;
+  }
+
+  /** True while a client waits for a decoder. */
+  get isBusy(): boolean {
+    return this.#running > 0;
   }
 
   /**
@@ -82,7 +88,11 @@ export class NarUnpacker {
       throw new Failure("unavailable", "Cannot unpack NAR: decoders use all of their memory");
     }
     const order = { ...decoding, memoryWaitMs: MEMORY_WAIT_MS, hashesNar: !isRecompressed };
-    const pieces = new UnpackedPieces(this.#verifier, order, () => memory[Symbol.dispose]());
+    this.#running++;
+    const pieces = new UnpackedPieces(this.#verifier, order, () => {
+      this.#running--;
+      memory[Symbol.dispose]();
+    });
     pieces.unpack(part, options);
     const whenWhole = !isRecompressed || end >= fileSize;
     const lists = clippedParts(spoken(pieces, speaker), { start, end, whenWhole });

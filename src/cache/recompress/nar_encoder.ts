@@ -36,5 +36,6 @@ export interface NarEncoding extends Disposable {
 
 /** Writes NAR files again in zstd, off the main thread. */
 export interface NarEncoder {
-  start(order: EncodeOrder): NarEncoding;
+  /** `turn` is called before each small part of the NAR: the thread rests until it resolves. */
+  start(order: EncodeOrder, turn: () => Promise<void>): NarEncoding;
 }

@@ -40,7 +40,7 @@ const ROUND_MS = 10 * 60 * 1_000;
 /** Rows of one look: a read of the database that stops this thread for a millisecond or two. */
 const ROWS_AT_ONCE = 500;
 
-/** So soon larder yields to a client: the thread encodes one piece meanwhile. */
+/** Of the file, for the encoder's thread: what waits there is memory. */
 const PIECE_BYTES = 32 * 1024;
 
 /** A file that could not be replaced is tried again after this time, or a restart. */
@@ -271,13 +271,13 @@ export class Recompression implements AsyncDisposable {
     const { compression, narSize } = nar;
     const file = await kept.find(nar, REQUEST_ID, { signal });
     if (file === undefined) return undefined;
-    using encoding = encoder.start({ compression, narSize, path, fileBytesMax, level });
+    const order = { compression, narSize, path, fileBytesMax, level };
+    using encoding = encoder.start(order, () => this.#idle());
     let isOver = false;
     encoding.encoded.then(() => isOver = true, () => isOver = true);
     const { stored } = file;
     for await (const bytes of stored.read(0, stored.fileSize, { signal })) {
       for (let at = 0; at < bytes.length && !isOver; at += PIECE_BYTES) {
-        await this.#idle();
         await encoding.write(bytes.slice(at, at + PIECE_BYTES));
       }
       if (isOver) break;

@@ -21,7 +21,7 @@ async function encode(
 ) {
   using encoder = new WorkerEncoder(WORKER_THREADS);
   const order = { compression: "xz", narSize, path, fileBytesMax, level: 3 } as const;
-  using encoding = encoder.start(order);
+  using encoding = encoder.start(order, () => Promise.resolve());
   for (let at = 0; at < file.length; at += 100_000) {
     await encoding.write(file.slice(at, at + 100_000));
   }
@@ -64,4 +64,33 @@ testWhere(excuse, "encoder: a file that becomes too large ends it", async () => 
   const file = await compress(nar, "xz", { stored: true });
   const { kind } = await encode(file, `${folder.path}/1`, { fileBytesMax: 100_000 });
   assert.equal(kind, "too-large");
+});
+
+testWhere(excuse, "encoder: waits for a turn before each small part of the NAR", async () => {
+  using folder = tempFolder();
+  using encoder = new WorkerEncoder(WORKER_THREADS);
+  const file = { path: `${folder.path}/1`, fileBytesMax: 1 << 30, narSize: nar.length };
+  const gate = Promise.withResolvers<void>();
+  let turns = 0;
+  const turn = () => ++turns === 3 ? gate.promise : Promise.resolve();
+  using encoding = encoder.start({ ...file, compression: "none", level: 19 }, turn);
+  // One piece of a file may hold much of a NAR.
+  void encoding.write(nar.slice());
+  encoding.end();
+  await encode(await compress(nar, "xz", { stored: true }), `${folder.path}/meanwhile`);
+  assert.equal(turns, 3);
+  gate.resolve();
+  assert.equal((await encoding.encoded).kind, "encoded");
+  assert.equal(turns, Math.ceil(nar.length / (128 * 1024)));
+});
+
+testWhere(excuse, "encoder: ends where no turn comes any more", async () => {
+  using folder = tempFolder();
+  using encoder = new WorkerEncoder(WORKER_THREADS);
+  const file = { path: `${folder.path}/1`, fileBytesMax: 1 << 30, narSize: nar.length };
+  const turn = () => Promise.reject(new Error("larder stops"));
+  using encoding = encoder.start({ ...file, compression: "none", level: 3 }, turn);
+  void encoding.write(nar.slice());
+  await assert.rejects(encoding.encoded, /larder stops/);
+  await encoding.write(nar.slice());
 });
