@@ -57,6 +57,35 @@ export function pendingMigrations(
   return all.filter((migration) => migration.version > version);
 }
 
+/** Throws unless a database at `version`, which has tables of larder alone, has the newest schema. */
+export function requireNewest(all: readonly Migration[], version: number): void {
+  if (pendingMigrations(all, version).length === 0) return;
+  const reason = version === 0 ? "it has no tables of larder" : "it has an older schema";
+  throw new Failure("broken", `Cannot use database: ${reason}; start larder first`);
+}
+
+/** A member without a heartbeat for so long is dead. */
+export const ALIVE_MS = 30_000;
+
+/**
+ * Throws where larders run on the schema, unless one migration is pending: their statements are
+ * known to work with the next schema.
+ */
+export async function refuseBeside(
+  pending: readonly Migration[],
+  version: number,
+  running: () => readonly string[] | Promise<readonly string[]>,
+): Promise<void> {
+  if (version === 0 || pending.length <= 1) return;
+  const names = await running();
+  if (names.length === 0) return;
+  const reason = `it has schema version ${version}, and older larders run on it: ` +
+    names.join(", ");
+  const hint = "stop them all (systemctl stop larder, docker compose stop, or kubectl scale " +
+    "--replicas=0), then start this one; one that was killed counts for 30 s";
+  throw new Failure("broken", `Cannot migrate database: ${reason}; ${hint}`);
+}
+
 export interface DoneMigration {
   /** Schemas before and after. */
   readonly from: number;

@@ -4,7 +4,7 @@ import type { KeyKeeper } from "../../metadata/key_keeper.ts";
 import type { MemberBoard } from "../../metadata/member_board.ts";
 import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.ts";
 import type { RowLister } from "../../metadata/row_lister.ts";
-import { openDatabase, openForReading } from "../../metadata/sqlite/connection.ts";
+import { openDatabase, openToCopy } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
 import type { StorageIdKeeper } from "../../metadata/storage_id_keeper.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -54,7 +54,7 @@ export async function openCopy(place: DatabasePlace, log: Logger): Promise<Metad
 
 /** Opens a database that has this larder's tables, and changes none. */
 export async function readMetadata(place: DatabasePlace, log: Logger): Promise<MetadataBackEnd> {
-  if (place.kind === "sqlite") return new SqliteMetadataStore(openForReading(place.path));
+  if (place.kind === "sqlite") return new SqliteMetadataStore(openToCopy(place.path));
   return await (await postgres()).PostgresMetadataStore.open({
     url: place.url,
     log,

@@ -2,7 +2,15 @@ import type { Client } from "./pg.d.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { logMigration, type Migration, newestSchema, pendingMigrations } from "../migrations.ts";
+import {
+  ALIVE_MS,
+  logMigration,
+  type Migration,
+  newestSchema,
+  pendingMigrations,
+  refuseBeside,
+  requireNewest,
+} from "../migrations.ts";
 
 /** The lock of migrations: a number that no other program takes in this database. */
 const LOCK = 1_818_321_508;
@@ -15,9 +23,6 @@ const NCPS_TABLES = ["narinfos", "nar_files", "schema_migrations"];
 
 /** The longest migration: one of a large database rewrites tables. */
 const MIGRATION_MAX_MS = 3_600_000;
-
-/** A member without a heartbeat for so long is dead. */
-const ALIVE_MS = 30_000;
 
 /**
  * Migrates the database to the newest schema, in one transaction. Replicas that start together wait
@@ -39,7 +44,7 @@ export async function migrate(
     if (version === 0) await refuseForeign(client);
     await run("CREATE TABLE IF NOT EXISTS schema_version (version int NOT NULL)");
     const pending = pendingMigrations(all, version);
-    if (version > 0 && pending.length > 1) await refuseBeside(client, version);
+    await refuseBeside(pending, version, () => running(client));
     for (const { name, sql } of pending) await apply(name, () => run(sql));
     if (pending.length > 0) {
       await run("DELETE FROM schema_version");
@@ -60,9 +65,7 @@ export async function requireSchema(client: Client, all: readonly Migration[]): 
   await refuseOldServer(client);
   const version = await versionOf(client);
   if (version === 0) await refuseForeign(client);
-  if (pendingMigrations(all, version).length === 0) return;
-  const reason = version === 0 ? "it has no tables of larder" : "it has an older schema";
-  throw new Failure("broken", `Cannot use database: ${reason}; start larder first`);
+  requireNewest(all, version);
 }
 
 /** 0 for a database without larder's tables. */
@@ -88,19 +91,14 @@ async function refuseForeign(client: Client): Promise<void> {
   throw new Failure("broken", `Cannot use database: ${reason}; ${hint}`);
 }
 
-/** Throws where larders run on the schema, whose statements are known to work with the next one. */
-async function refuseBeside(client: Client, version: number): Promise<void> {
+/** The members that live. */
+async function running(client: Client): Promise<readonly string[]> {
   const { rows } = await client.query(
     `SELECT coalesce(url, id) AS name FROM member
       WHERE heartbeat_at_ms > extract(epoch FROM clock_timestamp()) * 1000 - ${ALIVE_MS}
       ORDER BY 1`,
   );
-  if (rows.length === 0) return;
-  const reason = `it has schema version ${version}, and older larders run on it: ` +
-    rows.map((row) => String(row["name"])).join(", ");
-  const hint = "stop them all (systemctl stop larder, docker compose stop, or kubectl scale " +
-    "--replicas=0), then start this one; one that was killed counts for 30 s";
-  throw new Failure("broken", `Cannot migrate database: ${reason}; ${hint}`);
+  return rows.map((row) => String(row["name"]));
 }
 
 async function apply(name: string, work: () => Promise<unknown>): Promise<void> {

@@ -4,11 +4,14 @@ import { removeIfPresent } from "../../base/files.ts";
 import { clock, dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import {
+  ALIVE_MS,
   logMigration,
   type Migration,
   newestSchema,
   pendingMigrations,
   readMigrations,
+  refuseBeside,
+  requireNewest,
 } from "../migrations.ts";
 
 /** How long opening and migrating wait for another process that writes. */
@@ -100,6 +103,19 @@ export function openForReading(path: string): DatabaseSync {
   return database;
 }
 
+/** The same for a command of its own. Throws a Failure for another schema than the newest. */
+export function openToCopy(path: string): DatabaseSync {
+  const database = openForReading(path);
+  try {
+    refuseForeign(database);
+    requireNewest(readMigrations("sqlite"), schemaVersionOf(database));
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
 /** Changes nothing: ncps, whose settings larder reads, may go on with its database. */
 function refuseForeign(database: DatabaseSync): void {
   if (!isForeign(database)) return;
@@ -123,6 +139,9 @@ async function migrate(
   const startedAtMs = clock.nowMs();
   const version = schemaVersionOf(database);
   const pending = pendingMigrations(all, version);
+  // A larder of this version may have migrated meanwhile, and runs.
+  const older = () => schemaVersionOf(database) === version ? running(database) : [];
+  await refuseBeside(pending, version, older);
   const isUpgrade = version > 0 && pending.length > 0;
   const backup = isUpgrade ? await keepBackup(database, path, version) : undefined;
   for (const migration of pending) {
@@ -143,6 +162,14 @@ async function migrate(
     }
   }
   if (isUpgrade) logMigration(log, { from: version, to: newestSchema(all), startedAtMs, backup });
+}
+
+/** The members that live: all are on this machine, and so on its clock. */
+function running(database: DatabaseSync): readonly string[] {
+  const rows = database.prepare(
+    "SELECT ifnull(url, id) AS name FROM member WHERE heartbeat_at_ms > ? ORDER BY 1",
+  ).all(clock.wallMs() - ALIVE_MS);
+  return rows.map((row) => String(row["name"]));
 }
 
 /** The number of the last migration; 0 for a new file. */

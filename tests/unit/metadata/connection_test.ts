@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import type { Facts } from "../../../src/base/failure.ts";
+import { readMetadata } from "../../../src/app/back_ends/metadata_back_end.ts";
+import { SILENT } from "../../../src/telemetry/logger.ts";
 import { type Migration, readMigrations } from "../../../src/metadata/migrations.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
@@ -109,6 +111,53 @@ Deno.test("openDatabase: without room for the copy nothing is migrated", async (
   );
 
   assert.equal(nameIn(path), "kept");
+});
+
+Deno.test("openDatabase: over two schemas it waits until all larders of the old one have stopped", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  const known = readMigrations("sqlite");
+  const former = known.at(-3)?.version;
+  using running = await openDatabase(path, known.slice(0, -2));
+  const beat = (atMs: number) =>
+    running.prepare("INSERT OR REPLACE INTO member VALUES ('a.1.x', ?, 0, NULL)").run(atMs);
+  beat(Date.now());
+  await assert.rejects(
+    openDatabase(path, known),
+    new RegExp(
+      `Cannot migrate database: it has schema version ${former}, and older larders run on it: ` +
+        "a\\.1\\.x; stop them all \\(systemctl .* killed counts for 30 s",
+    ),
+  );
+  assert.deepEqual(copiesIn(folder.path), []);
+  beat(Date.now() - 60_000);
+  (await openDatabase(path, known)).close();
+});
+
+Deno.test("openDatabase: to the next schema it migrates while larders run", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  const known = readMigrations("sqlite");
+  using running = await openDatabase(path, known.slice(0, -1));
+  running.prepare("INSERT INTO member VALUES ('a.1.x', ?, 0, NULL)").run(Date.now());
+  (await openDatabase(path, known)).close();
+});
+
+Deno.test("a command that copies a database refuses another schema, with what to do", async () => {
+  using folder = tempFolder();
+  const path = `${folder.path}/db.sqlite`;
+  const known = readMigrations("sqlite");
+  (await openDatabase(path, known.slice(0, -1))).close();
+  const place = { kind: "sqlite", path } as const;
+  await assert.rejects(readMetadata(place, SILENT), /it has an older schema; start larder first/);
+  {
+    using database = await openDatabase(path, known);
+    database.exec("PRAGMA user_version = 1000");
+  }
+  await assert.rejects(
+    readMetadata(place, SILENT),
+    /schema version 1000, this larder knows versions up to \d+; start the newer larder/,
+  );
 });
 
 Deno.test("openDatabase: a migration that fails changes nothing", async () => {
