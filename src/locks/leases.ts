@@ -287,7 +287,7 @@ function factsOf({ job: { lockType, hash }, startedAtMs, retries }: LeaseCall) {
   return {
     ...(hash === undefined ? {} : { hash }),
     lock_type: lockType,
-    duration_ms: Math.round(clock.nowMs() - startedAtMs),
+    duration_ms: clock.nowMs() - startedAtMs,
     retries,
   };
 }

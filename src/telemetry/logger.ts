@@ -40,7 +40,7 @@ export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing)
   const enabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= least;
   const messages = new EncodedMessages();
   const put = (at: LogLevel, msg: string, facts: Facts) => {
-    const own = JSON.stringify(facts);
+    const own = JSON.stringify(inWholes(facts));
     const rest = own === "{}" ? "}" : `,${own.slice(1)}`;
     // A level and a time need no escapes.
     sink.write(`{"level":"${at}","ts":"${clock.now()}",${messages.of(msg)}${rest}\n`);
@@ -49,7 +49,7 @@ export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing)
   const traced = ({ tracer, copyLog }: Tracing, at: LogLevel) => (msg: string, facts?: Facts) => {
     const ids = tracer.ids();
     put(at, msg, { ...facts, ...ids });
-    copyLog(at, msg, facts, ids);
+    copyLog(at, msg, facts && inWholes(facts), ids);
   };
   const write = (at: LogLevel) => {
     if (!enabled(at)) return () => undefined;
@@ -62,6 +62,21 @@ export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing)
     error: write("error"),
     enabled,
   };
+}
+
+/** Figures are counts, bytes and milliseconds, of which parts say nothing. Most are whole already. */
+function inWholes(facts: Facts): Facts {
+  for (const key in facts) {
+    if (typeof facts[key] === "number" && !Number.isInteger(facts[key])) return rounded(facts);
+  }
+  return facts;
+}
+
+function rounded(facts: Facts): Facts {
+  const entries = Object.entries(facts).map(([key, fact]) => (
+    [key, typeof fact === "number" ? Math.round(fact) : fact] as const
+  ));
+  return Object.fromEntries(entries);
 }
 
 /** More than the sources have. */

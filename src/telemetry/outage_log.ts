@@ -49,7 +49,7 @@ export class OutageLog<Message extends string> {
   /** Logs the end of an outage, with its failures and its duration. */
   worked(facts: Facts = {}): void {
     if (this.#state === undefined) return;
-    const duration_ms = Math.round(clock.nowMs() - this.#startedAtMs);
+    const duration_ms = clock.nowMs() - this.#startedAtMs;
     this.#log.info(this.#outage.over, { ...facts, times: this.#count, duration_ms });
     this.#state = undefined;
     this.#count = 0;

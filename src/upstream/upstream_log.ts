@@ -127,7 +127,7 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
 
     sends({ upstream, path, nar, ms, bytesPerSecond, hint }) {
       const named = path === nar ? { nar } : { nar, name: path };
-      const pace = { waited_ms: Math.round(ms), bytes_per_second: bytesPerSecond };
+      const pace = { waited_ms: ms, bytes_per_second: bytesPerSecond };
       const facts = { upstream, ...named, ...pace, hint: hint() };
       outagesOf(upstream).slowNars.failed(
         "upstream sends nars slowly: clients wait for them",

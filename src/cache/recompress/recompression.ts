@@ -253,7 +253,7 @@ export class Recompression implements AsyncDisposable {
       metrics.series("recompressed_bytes_total", { form: "zstd" }).add(fileSize);
       metrics.series("recompress_seconds_total", {}).add(tookMs / 1_000);
       const sizes = { former_size: kept.fileSize, file_size: fileSize };
-      log.debug("nar recompressed", { nar: name, ...sizes, duration_ms: Math.round(tookMs) });
+      log.debug("nar recompressed", { nar: name, ...sizes, duration_ms: tookMs });
       return "replaced";
     } finally {
       removeIfPresent(path);

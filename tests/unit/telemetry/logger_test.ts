@@ -15,6 +15,28 @@ Deno.test("log: a line has level, time and message in front, and then the facts 
   assert.equal(line, `{"level":"info","ts":"${ts}",${rest}}\n`);
 });
 
+Deno.test("log: a line has whole figures, and so has a collector's copy", () => {
+  const facts = {
+    from: 19,
+    ms: 16.48258199999998,
+    lead_s: -0.4,
+    rate: NaN,
+    name: "1.5",
+    hit: true,
+  };
+  const whole = { from: 19, ms: 16, lead_s: 0, name: "1.5", hit: true };
+  const copies: unknown[] = [];
+  const lines: string[] = [];
+  const tracing = {
+    tracer: { ids: () => undefined },
+    copyLog: (_: LogLevel, _msg: string, facts: unknown) => void copies.push(facts),
+  };
+  createLogger("info", { write: (line) => lines.push(line) }, tracing).info("migrated", facts);
+  const [{ level: _, ts: _ts, msg: _msg, ...told }] = lines.map((line) => JSON.parse(line));
+  assert.deepEqual(told, { ...whole, rate: null });
+  assert.deepEqual(copies, [{ ...whole, lead_s: -0, rate: NaN }]);
+});
+
 Deno.test("log: whatever a message and its facts hold, a line is one line of JSON", () => {
   const text = 'quote " backslash \\ line\nend \u0000 \u2028 \ud800';
   const [line = "", ...more] = linesOf("info", (log) => log.warn(text, { text, size: NaN }));
