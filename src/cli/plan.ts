@@ -31,8 +31,9 @@ export const PLAN: Command = {
   summary: "Tell what a pull would fetch, wait for and build",
   operands: "PATH|DRV|FLAKE#OUTPUT...",
   about: `Before an update, it asks the server where each path of the closures is: here, upstream or
-nowhere. It fetches no NAR file. A client builds what is nowhere, so of a derivation the plan has
-what its build needs, too. What the client has in its own store already is in the plan as well.
+nowhere. It fetches no NAR file. A client builds what is nowhere from its derivation, of which the
+plan has what the build needs, too. What the client has in its own store already is in the plan as
+well.
 
 The exit status is 0 if all paths are here or upstream, 3 if some are nowhere, and 1 if the command
 fails, or an upstream did not answer about some paths.
@@ -121,12 +122,20 @@ function sentenceOf({ paths, here, upstream, nowhere, unknown }: PlanSummary): s
     `${number(upstream.paths)} upstream${
       upstream.paths === 0 ? "" : ` (${formatBytes(upstream.bytes)}, ${timeOf(upstream)})`
     }`,
-    `${number(nowhere.paths)} nowhere${
-      nowhere.paths === 0 ? "" : nowhere.paths === 1 ? ": it will be built" : ": they will be built"
-    }`,
+    `${number(nowhere.paths)} nowhere${builtWords(nowhere)}`,
   ];
   if (unknown.paths > 0) parts.push(`${number(unknown.paths)} unknown`);
   return parts.join(", ");
+}
+
+/** Without a `.drv` there is nothing to build a path from. */
+function builtWords({ paths, withoutDerivation: without }: PlanSummary["nowhere"]): string {
+  if (paths === 0) return "";
+  const built = paths - without;
+  const them = paths === 1 ? "it" : "them";
+  if (built === 0) return `: no .drv is known to build ${them} from`;
+  if (without === 0) return paths === 1 ? ": it will be built" : ": they will be built";
+  return `: ${number(built)} will be built, no .drv is known for ${number(without)}`;
 }
 
 function timeOf({ seconds, unmeasuredBytes }: PlanSummary["upstream"]): string {
@@ -163,8 +172,10 @@ function lineOf({ hash, name, bytes, upstreams: [upstream] }: PlannedEntry): str
 
 function jsonOf(summary: PlanSummary, { entries, upstreams }: ClosurePlan): object {
   const { seconds = null, unmeasuredBytes, ...upstream } = summary.upstream;
+  const { withoutDerivation, ...nowhere } = summary.nowhere;
   return {
     ...summary,
+    nowhere: { ...nowhere, without_derivation: withoutDerivation },
     upstream: { ...upstream, seconds, unmeasured_bytes: unmeasuredBytes },
     upstreams: upstreams.map(({ url, isUp, bytesPerSecond = null }) => ({
       ...{ url, is_up: isUp, bytes_per_second: bytesPerSecond },

@@ -3,11 +3,15 @@ import { clock } from "../runtime/current.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, type FailedPath, nameOf, reportFailures } from "./client/each.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
-import { evaluateInstallable, isInstallable } from "./client/installables.ts";
+import { evaluateInstallable, INSTALLABLE_FORM, isInstallable } from "./client/installables.ts";
 import { notKept } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
-import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
+import {
+  readStorePathArguments,
+  STORE_PATH_EXPECTED,
+  type StorePathArgument,
+} from "./client/store_path_argument.ts";
 import { untrustedUpstreams } from "./client/untrusted_upstreams.ts";
 import { NOT_FOUND, WarmClosure, type WarmPart } from "./client/warm_closure.ts";
 import { WarmMeter } from "./client/warm_meter.ts";
@@ -16,6 +20,8 @@ import { EXIT } from "../base/exit_codes.ts";
 import { parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { pin, STORE_PATH_ABOUT } from "./pin.ts";
+
+const EXPECTED = `${STORE_PATH_EXPECTED}; or ${INSTALLABLE_FORM}`;
 
 const FLAGS = {
   pin: { kind: boolean, default: false, help: "Pin each PATH whose closure is complete" },
@@ -82,7 +88,7 @@ async function readTargets(
   const installables = args.filter(isInstallable);
   const paths = args.filter((arg) => !isInstallable(arg));
   const hasNone = paths.length === 0 && installables.length > 0;
-  const targets = [...hasNone ? [] : readStorePathArguments(paths, process)];
+  const targets = [...hasNone ? [] : readStorePathArguments(paths, process, EXPECTED)];
   for (const installable of installables) {
     const evaluated = await evaluateInstallable(installable, process.nix);
     for (const { given } of evaluated) process.writeOut(`${installable} is ${given}\n`);

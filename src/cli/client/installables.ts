@@ -32,6 +32,9 @@ const EVAL = [
   ...["--apply", OUT_PATHS],
 ] as const;
 
+/** The form of an installable, for messages. */
+export const INSTALLABLE_FORM = "a flake's output such as nixpkgs#hello";
+
 /** True for a flake's output, such as `.#hello` or `github:NixOS/nixpkgs#hello`. */
 export function isInstallable(word: string): boolean {
   return word.includes("#");

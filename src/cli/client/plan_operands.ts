@@ -1,7 +1,9 @@
 import { STORE_DIR } from "../../nix/store_path.ts";
+import { INSTALLABLE_FORM } from "./installables.ts";
 import {
   type Links,
   readStorePathArguments,
+  STORE_PATH_EXPECTED,
   type StorePathArgument,
 } from "./store_path_argument.ts";
 
@@ -21,6 +23,8 @@ export interface PlanOperands {
 /** `x.drv^out,dev`, as Nix writes it; older ones write `x.drv!out`. */
 const OUTPUTS_REGEXP = /^(.*\.drv)[\^!]([\w,*+.?=-]+)$/;
 
+const EXPECTED = `${STORE_PATH_EXPECTED}; a .drv file; or ${INSTALLABLE_FORM}`;
+
 /** Reads all arguments. Throws a `ConfigError` with each invalid one, or if there are none. */
 export function readPlanOperands(args: readonly string[], links: Links): PlanOperands {
   const paths: StorePathArgument[] = [];
@@ -29,7 +33,7 @@ export function readPlanOperands(args: readonly string[], links: Links): PlanOpe
     const [, path = arg, outputs = "*"] = OUTPUTS_REGEXP.exec(arg) ?? [];
     return { path, outputs: outputs.split(",") };
   });
-  const read = readStorePathArguments(split.map(({ path }) => path), links);
+  const read = readStorePathArguments(split.map(({ path }) => path), links, EXPECTED);
   for (const one of read) {
     if (one.baseName?.endsWith(".drv") !== true) {
       paths.push(one);

@@ -9,7 +9,11 @@ export interface PlanSummary {
   readonly paths: number;
   readonly here: { readonly paths: number; readonly bytes: number };
   readonly upstream: UpstreamPart;
-  readonly nowhere: { readonly paths: number };
+  readonly nowhere: {
+    readonly paths: number;
+    /** Those of which the plan knows no `.drv`: a client can build none of them by the plan. */
+    readonly withoutDerivation: number;
+  };
   readonly unknown: { readonly paths: number };
 }
 
@@ -31,12 +35,15 @@ export function summaryOf(
   upstreams: readonly AnsweredUpstream[],
 ): PlanSummary {
   const of = (state: PlannedEntry["state"]) => entries.filter((entry) => entry.state === state);
-  const [here, upstream] = [of("here"), of("upstream")];
+  const [here, upstream, nowhere] = [of("here"), of("upstream"), of("nowhere")];
   return {
     paths: entries.length,
     here: { paths: here.length, bytes: bytesOf(narsOf(here)) },
     upstream: { paths: upstream.length, ...transferOf(narsOf(upstream), upstreams) },
-    nowhere: { paths: of("nowhere").length },
+    nowhere: {
+      paths: nowhere.length,
+      withoutDerivation: nowhere.filter(({ derivation }) => derivation === undefined).length,
+    },
     unknown: { paths: of("unknown").length },
   };
 }

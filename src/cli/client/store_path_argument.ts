@@ -29,19 +29,23 @@ export interface Links {
 const LINKS_MAX = 40;
 
 /** The form of such an argument, for messages. */
-const STORE_PATH_EXPECTED = "a store path, its hash, or a link to one such as ./result";
+export const STORE_PATH_EXPECTED = "a store path, its hash, or a link to one such as ./result";
 
 const STORE_SEGMENTS = segmentsOf(STORE_DIR);
 
-/** Reads all arguments. Throws a `ConfigError` with each invalid one, or if there are none. */
+/**
+ * Reads all arguments. Throws a `ConfigError` with each invalid one, or if there are none. It says
+ * what the command expects.
+ */
 export function readStorePathArguments(
   args: readonly string[],
   links: Links,
+  expected = STORE_PATH_EXPECTED,
 ): readonly StorePathArgument[] {
-  if (args.length === 0) throw new ConfigError([`got nothing, expected ${STORE_PATH_EXPECTED}`]);
+  if (args.length === 0) throw new ConfigError([`got nothing, expected ${expected}`]);
   const read = args.map((arg) => readStorePathArgument(arg, links));
   const problems = read.flatMap((one, index) =>
-    one === undefined ? [`${JSON.stringify(args[index])}: expected ${STORE_PATH_EXPECTED}`] : []
+    one === undefined ? [`${JSON.stringify(args[index])}: expected ${expected}`] : []
   );
   if (problems.length > 0) throw new ConfigError(problems);
   const byHash = new Map<StorePathHash, StorePathArgument>();

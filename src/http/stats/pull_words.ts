@@ -21,13 +21,13 @@ export interface PullWords {
 
 /** `client`: as it may be shown. */
 export function pullWords(pull: Pull, client: string, nowMs: number): PullWords {
-  const { waitingMs, fetchingMs, sendingMs, pauseMs, upstreams, bytes, savedBytes } = pull;
+  const { waitingMs, fetchingMs, sendingMs, pauseMs, bytes, savedBytes } = pull;
   // The main cause is the answer, so it comes first.
   const times = ([
     [waitingMs, () => waitsIn(pull)],
-    [fetchingMs, () => `${shortTime(fetchingMs)} fetching from ${sendersOf(upstreams)}`],
-    [sendingMs, () => `${shortTime(sendingMs)} sending`],
-    [pauseMs, () => `${shortTime(pauseMs)} of the client itself`],
+    [fetchingMs, () => sendsIn(pull)],
+    [sendingMs, () => [`${shortTime(sendingMs)} sending`]],
+    [pauseMs, () => [`${shortTime(pauseMs)} of the client itself`]],
   ] as const).filter(([ms]) => ms > 0)
     .toSorted(([a], [b]) => b - a)
     .flatMap(([, words]) => words());
@@ -70,23 +70,40 @@ export function lengthOf({ ms, isRunning }: Pull): string {
 
 /** `15 s waited for cache.nixos.org (2 paths)`, `2 s for cache.example.org (1 path)`. */
 function waitsIn({ waitingMs, upstreams }: Pull): readonly string[] {
-  const waited = upstreams.filter(({ waitedMs }) => waitedMs > 0)
-    .toSorted((a, b) => b.waitedMs - a.waitedMs);
-  const [only, ...others] = waited;
-  if (only === undefined) return [`${shortTime(waitingMs)} waited for upstreams`];
-  // The whole time is that of the only one.
-  if (others.length === 0) return [`${shortTime(waitingMs)} waited for ${waiterOf(only)}`];
-  const [first = "", ...named] = waited.slice(0, NAMED_MAX)
-    .map((one, index) =>
-      `${shortTime(one.waitedMs)}${index > 0 ? "" : " waited"} for ${waiterOf(one)}`
-    );
-  const rest = waited.slice(NAMED_MAX);
-  const restMs = rest.reduce((sum, one) => sum + one.waitedMs, 0);
-  const all = rest.length === 0
-    ? [first, ...named]
-    : [first, ...named, `${shortTime(restMs)} for ${counted(rest.length, "other upstream")}`];
-  const sumMs = waited.reduce((sum, one) => sum + one.waitedMs, 0);
-  return sumMs > waitingMs * (1 + SIDE_BY_SIDE_PART) ? [all.join(" and meanwhile ")] : all;
+  const shares = upstreams.map((one) => ({ ms: one.waitedMs, name: waiterOf(one) }));
+  return sharesOf(waitingMs, shares, { verb: "waited for", again: "for" });
+}
+
+/** `15 s fetching from cache.nixos.org (2 paths)`, `2 s from cache.example.org (1 path)`. */
+function sendsIn({ fetchingMs, upstreams }: Pull): readonly string[] {
+  const shares = upstreams.map(({ host = "upstreams", sentPaths, sentMs }) => ({
+    ms: sentMs,
+    name: sentPaths > 0 ? `${host} (${counted(sentPaths, "path")})` : host,
+  }));
+  return sharesOf(fetchingMs, shares, { verb: "fetching from", again: "from" });
+}
+
+/** The time of each upstream, the longest first. The whole time is that of the only one. */
+function sharesOf(
+  wholeMs: number,
+  shares: readonly { readonly ms: number; readonly name: string }[],
+  { verb, again }: { readonly verb: string; readonly again: string },
+): readonly string[] {
+  const [first, ...others] = shares.filter(({ ms }) => ms > 0).toSorted((a, b) => b.ms - a.ms);
+  if (first === undefined) return [`${shortTime(wholeMs)} ${verb} upstreams`];
+  if (others.length === 0) return [`${shortTime(wholeMs)} ${verb} ${first.name}`];
+  const sumOf = (some: typeof others) => some.reduce((sum, { ms }) => sum + ms, 0);
+  const named = others.slice(0, NAMED_MAX - 1);
+  const rest = others.slice(NAMED_MAX - 1);
+  const all = [
+    `${shortTime(first.ms)} ${verb} ${first.name}`,
+    ...named.map(({ ms, name }) => `${shortTime(ms)} ${again} ${name}`),
+    ...rest.length === 0
+      ? []
+      : [`${shortTime(sumOf(rest))} ${again} ${counted(rest.length, "other upstream")}`],
+  ];
+  const isSideBySide = first.ms + sumOf(others) > wholeMs * (1 + SIDE_BY_SIDE_PART);
+  return isSideBySide ? [all.join(" and meanwhile ")] : all;
 }
 
 /** `cache.nixos.org (2 paths, 1 asked in vain)`. */
@@ -96,22 +113,6 @@ function waiterOf({ host = "upstreams", paths, inVain }: PullUpstream): string {
     ...(inVain > 0 ? [`${count(inVain)} asked in vain`] : []),
   ];
   return why.length === 0 ? host : `${host} (${why.join(", ")})`;
-}
-
-/** `cache.nixos.org (2 paths)`; of several: `cache.nixos.org (2 paths) in 2.0 s and …`. */
-function sendersOf(upstreams: readonly PullUpstream[]): string {
-  const senders = upstreams.filter(({ sentMs }) => sentMs > 0)
-    .toSorted((a, b) => b.sentMs - a.sentMs);
-  const nameOf = ({ host = "upstreams", sentPaths }: PullUpstream) =>
-    sentPaths > 0 ? `${host} (${counted(sentPaths, "path")})` : host;
-  const [only, ...others] = senders;
-  if (only === undefined) return "upstreams";
-  if (others.length === 0) return nameOf(only);
-  const named = senders.slice(0, NAMED_MAX).map((one) =>
-    `${nameOf(one)} in ${shortTime(one.sentMs)}`
-  );
-  const rest = senders.length - named.length;
-  return (rest > 0 ? [...named, `${count(rest)} more`] : named).join(" and ");
 }
 
 /** `41 ms`, `1.9 s`, `18 s`, `2 min 5 s`, `1 h 2 min`. */

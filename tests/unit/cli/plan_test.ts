@@ -69,8 +69,18 @@ Deno.test("larder plan: says what is here, upstream and nowhere, with status 3 f
   assert.deepEqual([some.status, some.err], [3, ""]);
   assert.equal(
     some.out,
-    `of 2 paths 1 is here, 0 upstream, 1 nowhere: it will be built\n\nnowhere:\n  ${absent.storePath}\n`,
+    `of 2 paths 1 is here, 0 upstream, 1 nowhere: no .drv is known to build it from\n\nnowhere:\n  ${absent.storePath}\n`,
   );
+});
+
+Deno.test("larder plan: a word that it cannot read, and none, get all that it expects", async () => {
+  const expected = "expected a store path, its hash, or a link to one such as ./result; " +
+    "a .drv file; or a flake's output such as nixpkgs#hello";
+  for (const [words, what] of [[["hello"], '"hello":'], [[], "got nothing,"]] as const) {
+    const { status, err } = await runLarder(["plan", ...words]);
+    assert.equal(status, 2);
+    assert.ok(err.replaceAll(/\s+/g, " ").includes(`${what} ${expected}`), err);
+  }
 });
 
 Deno.test("larder plan --json: all paths, and the bytes of a shared NAR file once", async () => {
@@ -86,7 +96,9 @@ Deno.test("larder plan --json: all paths, and the bytes of a shared NAR file onc
   assert.deepEqual(plan.upstream, {
     ...{ paths: 2, nars: 1, bytes: narBytes, seconds: null, unmeasured_bytes: narBytes },
   });
-  assert.deepEqual([plan.nowhere, plan.unknown], [{ paths: 1 }, { paths: 0 }]);
+  assert.deepEqual([plan.nowhere, plan.unknown], [{ paths: 1, without_derivation: 1 }, {
+    paths: 0,
+  }]);
   assert.deepEqual(
     plan.list.map(({ name, state }: { name: string; state: string }) => `${name} ${state}`).sort(),
     ["absent-1.0 nowhere", "link-0 here", "twin-1 upstream", "twin-2 upstream"],
@@ -144,6 +156,11 @@ Deno.test("larder plan: of a derivation that nobody has built, the paths that it
     "tool-1.0 nowhere " + drvs.tool,
   ]);
   assert.match((await at.plan([drvs.system], { files })).out, / 3 nowhere: they will be built\n/);
+  assert.match((await at.plan([drvs.source], { files })).out, / 1 nowhere: it will be built\n/);
+  assert.match(
+    (await at.plan([drvs.system, absent.storePath], { files })).out,
+    / 4 nowhere: 3 will be built, no \.drv is known for 1\n/,
+  );
 
   const one = await at.plan([`${drvs.lib}^dev`, "--json"], { files });
   assert.equal(JSON.parse(one.out).list[0].name, "lib-1.0-dev");

@@ -65,6 +65,19 @@ Deno.test("pulls: a sentence names the upstream at whose pace a file came", () =
   );
 });
 
+Deno.test("pulls: a sentence says each time of several upstreams that send once", () => {
+  const none = { paths: 1, waitedMs: 0, inVain: 0 };
+  const upstreams = [
+    { ...none, host: "fast.org", sentPaths: 1, sentMs: 12 },
+    { ...none, host: "slow.org", sentPaths: 2, sentMs: 10_000 },
+  ];
+  const slow = { ...PULL, waitingMs: 0, sendingMs: 0, pauseMs: 0, fetchingMs: 10_000, upstreams };
+  assert.equal(
+    pullWords(slow, "laptop", BEGIN_MS).times,
+    "10 s fetching from slow.org (2 paths), 12 ms from fast.org (1 path)",
+  );
+});
+
 Deno.test("pulls: a sentence says how long and for how many paths each upstream was waited for", () => {
   const none = { inVain: 0, sentPaths: 0, sentMs: 0 };
   const upstreams = [
