@@ -33,11 +33,33 @@ Deno.test("pins: an unknown path cannot be pinned, and nothing is fetched for it
   for (const name of ["%3Cscript%3E", "x%0d%0ay", "%1b[2J"]) {
     for (const method of ["POST", "DELETE"]) {
       const body = await (await cache.request(method, `/pin/${name}.narinfo`)).text();
-      assert.match(body, /^(Not Found|not pinned)\n$/);
+      assert.match(body, /^(Not Found: this is no store path hash; expected .*|not pinned)\n$/);
     }
   }
   assert.equal(upstream.requests.length, 0);
   assert.deepEqual(await (await cache.get("/pins")).json(), []);
+});
+
+Deno.test("pins: a bad path gets a sentence with what is expected", async () => {
+  await using cache = await TestCache.open({ upstreams: [] });
+  const pins = "/pins, /pins/closures, /pins/names, /pins/verify";
+  const rows = [
+    ["POST", `/pin/${UNKNOWN}.narinfo`, "no path with this hash is stored; fetch or upload it"],
+    ["POST", "/pin/xyz.narinfo", "this is no store path hash; expected the 32 characters between"],
+    ["POST", `/pin/${UNKNOWN}`, "expected /pin/{hash}.narinfo"],
+    ["POST", `/pins/names?name=a&keep=1&root=${UNKNOWN}`, "no path with this hash is stored"],
+    ["POST", "/pins/names?name=a&keep=1&root=x", "this is no store path hash; expected the 32"],
+    ["GET", "/pins/x", `expected ${pins}`],
+    ["GET", "/pins/", `expected ${pins}`],
+    ["GET", "/stats/x", "expected /stats"],
+  ] as const;
+  for (const [method, path, sentence] of rows) {
+    const answer = await cache.request(method, path);
+    assert.equal(answer.status, 404);
+    const body = await answer.text();
+    assert.ok(body.startsWith(`Not Found: ${sentence}`), `${path}: ${body}`);
+  }
+  assert.equal(await (await cache.get("/nothing/x")).text(), "Not Found\n");
 });
 
 Deno.test("pins: a pinned root stays pinned when its narinfo is gone", async () => {

@@ -97,7 +97,11 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
   ): Promise<Answer> {
     const head = request.method === "HEAD";
     if (match.kind === "malformed") return lineAnswer(400, BAD_PATH, head);
-    if (match.kind === "none") return statusAnswer(404, head);
+    if (match.kind === "none") {
+      const { near } = match;
+      if (near.length === 0) return statusAnswer(404, head);
+      return lineAnswer(404, `Not Found: expected ${near.join(", ")}`, head);
+    }
     if (match.kind === "method") {
       const { route: { query }, allow } = match;
       const why = query !== undefined

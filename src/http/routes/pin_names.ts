@@ -5,7 +5,7 @@ import type { PinReads } from "../../pins/pin_reads.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { type Answer, lineAnswer } from "../message/answer.ts";
 import { queryIn } from "../message/query.ts";
-import { FLAG_FORM, isFlag, KEEP_COMPLETE, listRoute } from "./pins.ts";
+import { FLAG_FORM, isFlag, KEEP_COMPLETE, listRoute, NO_HASH, NOT_STORED } from "./pins.ts";
 import type { Route } from "./router.ts";
 
 /**
@@ -36,8 +36,9 @@ export function pinNamesRoute(
         const keep = wholeNumber(keepText);
         if (!isKeep(keep)) return bad(`keep from 1 to ${KEEP_MAX}`);
         // As for a plain pin: an invalid hash is never in the cache.
-        if (!isStorePathHash(root) || !await pins.roll({ name, keep }, root, keepComplete)) {
-          return lineAnswer(404, "Not Found: expected a root that is stored; fetch it first");
+        if (!isStorePathHash(root)) return lineAnswer(404, NO_HASH);
+        if (!await pins.roll({ name, keep }, root, keepComplete)) {
+          return lineAnswer(404, NOT_STORED);
         }
         return lineAnswer(200, `pinned ${root} under ${name}`);
       },

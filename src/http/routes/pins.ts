@@ -8,7 +8,7 @@ import { queryIn } from "../message/query.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";
 import { countsWithLook } from "../../pins/pinned_closures.ts";
 import type { Pins } from "../../pins/pins.ts";
-import { lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
+import { lineAnswer, textAnswer } from "../message/answer.ts";
 import { eventsAnswer } from "./event_lines.ts";
 import { waiterOf } from "./explain.ts";
 import type { Route } from "./router.ts";
@@ -21,6 +21,12 @@ export const FLAG_FORM = `${KEEP_COMPLETE} true or false`;
 export function isFlag(text: string): boolean {
   return text === "true" || text === "false";
 }
+
+/** Neither repeats what was given, as that is untrusted. */
+export const NO_HASH =
+  "Not Found: this is no store path hash; expected the 32 characters between " +
+  '"/nix/store/" and the name';
+export const NOT_STORED = "Not Found: no path with this hash is stored; fetch or upload it first";
 
 const PIN_REGEXP = /^\/pin\/([^/]*)\.narinfo$/;
 
@@ -45,7 +51,8 @@ export function pinRoute(
           return lineAnswer(400, `Bad Request: expected ${FLAG_FORM}`);
         }
         const keeps = keepComplete === null ? undefined : keepComplete === "true";
-        if (!isStorePathHash(root) || !await pins.pin(root, keeps)) return statusAnswer(404, false);
+        if (!isStorePathHash(root)) return lineAnswer(404, NO_HASH);
+        if (!await pins.pin(root, keeps)) return lineAnswer(404, NOT_STORED);
         return lineAnswer(200, `pinned ${root}`);
       },
       async DELETE({ params: [root = ""] }) {

@@ -64,7 +64,8 @@ export type Match =
     readonly params: readonly string[];
   }
   | { readonly kind: "method"; readonly route: Route; readonly allow: string }
-  | { readonly kind: "none" };
+  /** `near`: larder's own routes with the same first segment. */
+  | { readonly kind: "none"; readonly near: readonly string[] };
 
 /** Finds the route of a method and a path. The first matching pattern wins. */
 export class Router {
@@ -104,8 +105,20 @@ export class Router {
       const found = pattern.exec(path);
       if (found !== null) return matchMethod(route, method, found.slice(1));
     }
-    return { kind: "none" };
+    return { kind: "none", near: this.#near(path) };
   }
+
+  #near(path: string): readonly string[] {
+    const segment = firstSegment(path);
+    const patterns = this.#patterns.map(([, route]) => route);
+    return [...this.#exact.values(), ...patterns]
+      .filter(({ name, query }) => query !== undefined && firstSegment(name) === segment)
+      .map(({ name }) => name);
+  }
+}
+
+function firstSegment(path: string): string | undefined {
+  return path.split("/", 2)[1] || undefined;
 }
 
 function nameIn({ before, behind }: OneNamePath, path: string): string | undefined {
