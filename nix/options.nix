@@ -177,7 +177,7 @@ in
       recompress = mkOption {
         type = types.nullOr (types.enum [ "auto" "on" "off" ]);
         default = null;
-        defaultText = literalMD "`off`";
+        defaultText = literalMD "`auto`";
         description = "Keep NAR files in zstd, which clients decode faster than xz.\n\nIn the background. auto: where the runtime can, and there are two cores or more.";
       };
       recompress-level = mkOption {

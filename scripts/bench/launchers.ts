@@ -92,7 +92,8 @@ export function larderLauncher(workplace: Workplace, parts: LarderParts): Launch
         logFile: `${folder}.log`,
         command,
         args: [...before, ...args],
-        env: { ...env, ...parts.environment },
+        // No file may change its form within a measure. An older larder overlooks the variable.
+        env: { ...env, CACHE_RECOMPRESS: "off", ...parts.environment },
       });
     },
   };

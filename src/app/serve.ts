@@ -233,12 +233,15 @@ function fetchingParts(settings: Settings): FetchingParts {
 }
 
 /** Throws a ConfigError where the runtime cannot do what the settings demand. */
-function recompressParts(settings: Settings): FetchingParts["recompress"] {
+export function recompressParts(
+  settings: Pick<Settings, "cache.recompress" | "cache.recompress-level">,
+  cores = navigator.hardwareConcurrency,
+): FetchingParts["recompress"] {
   const wanted = settings["cache.recompress"];
   const parts = { level: settings["cache.recompress-level"] };
   if (wanted === "off") return undefined;
   if (hasZstdEncoder()) {
-    const isWorthIt = wanted === "on" || navigator.hardwareConcurrency > 1;
+    const isWorthIt = wanted === "on" || cores > 1;
     return isWorthIt ? parts : undefined;
   }
   if (wanted === "auto") return undefined;

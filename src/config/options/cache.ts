@@ -94,7 +94,7 @@ export const CACHE_OPTIONS = {
   },
   "cache.recompress": {
     kind: choice("auto", "on", "off"),
-    default: "off",
+    default: "auto",
     help: "Keep NAR files in zstd, which clients decode faster than xz",
     details: "In the background. auto: where the runtime can, and there are two cores or more.",
   },
