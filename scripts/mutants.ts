@@ -2,7 +2,7 @@
 // files of tests that import the function's file or have its name, and those that hold its rules; of
 // those with real processes, the one test alone. Lists the faults that none of them noticed. It works
 // in a copy of this folder. `--only REGEXP`: rules whose keeper matches; `--whole`: faults in all of
-// its file; `--count N`: so many faults at most, drawn by `--seed N`; `--seconds N`: none begins
+// its file; `--count N`: at most N faults, drawn by `--seed N`; `--seconds N`: none begins
 // later.
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -101,7 +101,7 @@ function wordsOf({ testPath, testName }: Rule): Words {
   return [testPath, "--filter", `/${words.join(".*")}/`];
 }
 
-/** So many of them, in an order that the seed decides. */
+/** The first `count` of them, in an order that the seed decides. */
 function drawn(all: readonly Planted[]): readonly Planted[] {
   let state = Number(values.seed) | 1;
   const next = () => (state = Math.imul(state, 48_271) % 0x7fffffff) >>> 0;

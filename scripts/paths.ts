@@ -15,7 +15,7 @@ const USAGE = `Usage: paths [--list]
 Prints how many files of src each request runs through. --list names them.
 `;
 
-/** Chores run beside a request: a file belongs to it when it ran for each of so many. */
+/** Repeats of a request. A file that ran for each of them is no chore beside it. */
 const TIMES = 8;
 /** What larder does behind its answer, such as keeping a NAR, has ended after it. */
 const SETTLE_MS = 20;

@@ -5,7 +5,7 @@ const WAITING: readonly string[] = [
   "tests/e2e/locks_test.ts",
 ];
 
-/** A process loads all of larder, which pays for so many files. */
+/** The least files of a process, which loads all of larder. */
 const PART_FILES_MIN = 12;
 const PARTS_MAX = 8;
 

@@ -182,7 +182,7 @@ function latencyMs(output: string, percent: number): number {
   return Number(value) * (unit === "us" ? 0.001 : unit === "ms" ? 1 : 1_000);
 }
 
-/** Time of a NAR's check that so many bombs are checked beside. */
+/** Time of a NAR's check beside the checks of `count` bombs. */
 async function besideBombs(count: number): Promise<number> {
   const bomb = Deno.readFileSync(new URL("../tests/fixtures/nar/zeros.bz2", import.meta.url));
   const honest = NAR_FIXTURES.find(({ compression }) => compression === "bzip2");

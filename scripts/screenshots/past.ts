@@ -10,7 +10,7 @@ import { pastPull } from "../../tests/support/past_pull.ts";
 const MIB = 2 ** 20;
 const HOUR_MS = 3_600_000;
 
-/** Pinned systems: so many paths, and so many bytes of NAR files. */
+/** Pinned systems: their number of paths, and the bytes of their NAR files. */
 const SYSTEMS = [
   ["nixos-system-office-25.11", 1_184, 4_310 * MIB],
   ["nixos-system-laptop-25.11", 1_407, 5_870 * MIB],

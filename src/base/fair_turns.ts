@@ -1,6 +1,6 @@
 import { clock } from "../runtime/current.ts";
 
-/** Up to so many connections never wait for each other. */
+/** Connections up to this number never wait for each other. */
 const CROWD_MIN = 64;
 
 /** A quarter of Deno's 128: other work needs some, too. */

@@ -1,6 +1,6 @@
 import { distance } from "fastest-levenshtein";
 
-/** Each so many letters allow one more typo. */
+/** Letters that allow one more typo. */
 const LETTERS_PER_TYPO = 4;
 
 /** Fewer common words prove too little: every option may end in "path". */

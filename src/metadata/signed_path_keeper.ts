@@ -41,7 +41,7 @@ export interface SignedPathFinder {
 /** Bytes of a row with its index, as a rule of thumb. */
 const ROW_BYTES = 128;
 
-/** A cache of any size remembers so many paths of a kind: some 1 MB. */
+/** Limit of remembered paths of each kind, in a cache of any size: some 1 MB. */
 const COUNT_MIN = 10_000;
 
 /** Some 128 MB of each kind. */

@@ -18,7 +18,7 @@ export function fingerprintDigestOf(narinfo: Signed): Sha256 {
   return sha256FromDigest(createHash("sha256").update(fingerprintOf(narinfo)).digest());
 }
 
-/** Sorting so many takes as long as a check of the signature. */
+/** Sorting this many takes as long as a check of the signature. */
 const MANY_REFERENCES = 100;
 
 /** The texts of long lists: larder verifies, compares and signs the same narinfo. */

@@ -4,7 +4,7 @@ export interface Dice {
   fraction(): number;
   /** A random UUID, which nobody has used before. */
   uuid(): string;
-  /** So many random bytes, fit for keys. */
+  /** Random bytes, fit for keys. */
   bytes(count: number): Uint8Array<ArrayBuffer>;
 }
 

@@ -8,7 +8,7 @@ export type GrowingSpace = Pick<Space, "reserve" | "grow" | "kept">;
 export type SpareSpace = Pick<Space, "reserveSpare" | "growSpare">;
 
 export interface FileSizes {
-  /** The first step reserves at least so many bytes. */
+  /** The least that the first step reserves. */
   readonly firstBytes: number;
   /** The file has no more. */
   readonly limitBytes: number;

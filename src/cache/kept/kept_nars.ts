@@ -17,7 +17,7 @@ import type { NarReader, OpenOptions, StoredNar } from "../../storage/nar_store.
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Downloads } from "../download/downloads.ts";
 
-/** A file that changes during so many checks counts as absent. */
+/** A file that changes during this many checks counts as absent. */
 const CHECKS_MAX = 3;
 
 /** A problem that is older is shown no more. */

@@ -10,7 +10,7 @@ export const OUTCOMES_MAX = 200;
 /** Fewer outcomes decide nothing. */
 export const OUTCOMES_MIN = 20;
 
-/** While most are wasted, larder prefetches one in so many as a trial. */
+/** While most are wasted, larder still tries one in this many. */
 export const TRIAL_EVERY = 20;
 
 /** The recent use of prefetched NARs. */

@@ -14,7 +14,7 @@ const AHEAD_MAX = 64;
 /** Narinfos that one client request may prefetch. */
 const PER_REQUEST_MAX = 4_000;
 
-/** So many references of a prefetched narinfo count as one more of them. Most have fewer. */
+/** A prefetched narinfo counts once more for each of these references. Most have fewer. */
 const REFERENCES_PER_COST = 20;
 
 /** References that wait for their turn, of all walks: some 2 MB. */
@@ -26,7 +26,7 @@ const UNUSED_MAX = 20_000;
 /** Narinfos that are known to be stored, or to be the start of a walk: some 1 MB. */
 const STORED_MAX = 10_000;
 
-/** A walk that no client has followed between so many calls of `forget` has ended. */
+/** A walk has ended if no client follows it between this many calls of `forget`. */
 const ROUNDS_MAX = 6;
 
 /** Checks between two steps, while client requests queue. */

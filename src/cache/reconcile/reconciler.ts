@@ -115,7 +115,7 @@ export class Reconciler implements AsyncDisposable {
         files += comparison.files;
         lost += comparison.lost.length;
         if (lost > LOST_MIN && lost > files) {
-          // An unmounted disk is more likely than the loss of so many files.
+          // An unmounted disk is more likely than the loss of that many files.
           const facts = { missing: lost, found: files };
           this.#isUnreadable = false;
           this.#outage.failed("most nars are missing, reconciliation stopped", facts);

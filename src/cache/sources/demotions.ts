@@ -13,7 +13,7 @@ const ENTRIES_MAX = 10_000;
  */
 export type Demotion = "bad" | "missing";
 
-/** An upstream that lost so many NARs of its own narinfos in a row comes last for every narinfo. */
+/** NARs of its own narinfos that an upstream loses in a row before it comes last for all. */
 const LOST_MAX = 3;
 
 /** A NAR, and the path whose narinfo leads to it. */

@@ -1,15 +1,15 @@
 import type { FetchFailure } from "../fetch/nar_fetcher.ts";
 
-/** A source is done after so many errors in a row that add no byte. */
+/** Errors in a row, without a new byte, after which a source is done. */
 const ERRORS_MAX = 3;
 
-/** After so many small additions in a row, a source leaves the rest to the others first. */
+/** Small additions in a row after which the others get the rest first. */
 const SMALL_ADDITIONS_MAX = 3;
 
-/** A transfer ends after so many requests in a row without progress, over all sources. */
+/** Requests in a row without progress, over all sources, after which a transfer ends. */
 const REQUESTS_WITHOUT_PROGRESS_MAX = 11;
 
-/** Failures before the first byte count as at most so many of them. */
+/** Failures before the first byte count as at most this many of them. */
 const OPENING_MAX = 6;
 
 /** Fewer bytes are no progress: one byte at a time would take for ever. */

@@ -32,7 +32,7 @@ const TRIES_MAX = 5;
 /** Each is a row. The largest of nixpkgs have some thousand. */
 const UPLOAD_REFERENCES_MAX = 10_000;
 
-/** To read, sort or write so many takes a millisecond. */
+/** Reading, sorting or writing this many takes a millisecond. */
 const MANY_REFERENCES = 1_000;
 
 /** A path may have thousands of references. */

@@ -7,7 +7,7 @@ import type { NarinfoFetches } from "../narinfo/narinfo_fetches.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
-/** So many requests without an answer make an upstream down. */
+/** An upstream is down after this many requests without an answer. */
 const TRIES_MAX = 3;
 
 /** The upstreams that may have signed an uploaded path. */

@@ -81,7 +81,7 @@ export class ZstdFrames {
     }
   }
 
-  /** The decoder gave out so many bytes. */
+  /** The decoder gave out this many bytes. */
   decoded(byteLength: number): void {
     this.#outputBytes += byteLength;
   }

@@ -16,7 +16,7 @@ export function incomplete(connections: Iterable<Connection>): Connection[] {
   return oldestFirst(connections, ({ activity: { phase } }) => INCOMPLETE.has(phase));
 }
 
-/** Connections whose client has read nothing for so many sweeps, the longest first. */
+/** Connections whose client has read nothing for `ticks` sweeps, the longest first. */
 export function stalled(connections: Iterable<Connection>, ticks: number): Connection[] {
   return oldestFirst(
     connections,

@@ -32,7 +32,7 @@ export interface ConnectionDeps {
   readonly stage: () => ServerStage;
 }
 
-/** Reads up to so many bytes of an unused body after its answer, to keep the connection. */
+/** Limit of what is read of an unused body after its answer, to keep the connection. */
 const SKIPPED_BYTES_MAX = 64 * 1024;
 
 /** A refused client that still sends sees the answer if it stops within both limits. */

@@ -68,7 +68,7 @@ const ADDRESS_SHARE = 1 / 4;
 /** Memory for unsent pieces of stalled clients. Beyond it, the longest stalled ones end. */
 const STALLED_BYTES_MAX = 64 * 1024 * 1024;
 
-/** A client that reads nothing for so many sweeps is slow. */
+/** Sweeps without a read after which a client is slow. */
 const SHED_TICKS = 2;
 
 /** The connections of one proxy stand for many clients. */

@@ -1,4 +1,4 @@
-/** A client that does not read waits with so many bytes. */
+/** Size of the write that waits for a client that does not read. */
 export const SMALL_WRITE_BYTES = 16 * 1024;
 
 /** Memory for larger writes. */
