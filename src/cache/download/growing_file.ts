@@ -7,7 +7,7 @@ import { StreamSource } from "../../base/stream_source.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import { files } from "../../runtime/current.ts";
 import type { OpenFile } from "../../runtime/files.ts";
-import { RECEIVED_SUFFIX } from "../../storage/spool.ts";
+import { makePartialFile, RECEIVED_SUFFIX } from "../../storage/spool.ts";
 
 /**
  * The file of a download, open for reading as long as it is in use. The storage may move or remove
@@ -71,7 +71,7 @@ export class GrowingFile {
 
 /** A new growing file. A throw leaves no file behind: descriptors may have run out. */
 export function makeGrowingFile(dir: string, nar: NarName): GrowingFile {
-  const path = files.makeTempFileSync({ dir, prefix: `${nar}.`, suffix: ".part" });
+  const path = makePartialFile(dir, `${nar}.`);
   try {
     return new GrowingFile(path);
   } catch (error) {

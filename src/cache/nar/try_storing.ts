@@ -7,6 +7,7 @@ import { narName } from "../../nix/nar_name.ts";
 import { newStoredName } from "../../nix/stored_name.ts";
 import { clock, files } from "../../runtime/current.ts";
 import type { NarReader, NarWriter } from "../../storage/nar_store.ts";
+import { makePartialFile } from "../../storage/spool.ts";
 
 /** What a NAR file needs on its way into the storage. */
 export interface TrialDeps {
@@ -36,7 +37,7 @@ export async function tryStoring(
   using deadline = clock.deadline(ANSWER_MAX_MS);
   await checkRoom(folder, bytes);
   const at = newStoredName(TRIAL_NAME);
-  const path = files.makeTempFileSync({ dir: folder, prefix: "trial.", suffix: ".part" });
+  const path = makePartialFile(folder, "trial.");
   try {
     await files.writeTextFile(path, new TextDecoder().decode(TRIAL));
     await nars.put(at, path);

@@ -8,6 +8,7 @@ import type { OpenFile } from "../../runtime/files.ts";
 import { FIRST_STEP_BYTES, GrowingReservation } from "../../space/growing_reservation.ts";
 import { limitOrigin, type SizeLimit } from "../../space/size_limit.ts";
 import type { Space } from "../../space/space.ts";
+import { makePartialFile } from "../../storage/spool.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
 export interface SpoolFileParts {
@@ -53,7 +54,7 @@ export class SpoolFile implements Disposable {
     using held = new DisposableStack();
     const sizes = { firstBytes: FIRST_STEP_BYTES, limitBytes: length ?? limitBytes };
     const reservation = held.use(new GrowingReservation(space, sizes));
-    const path = files.makeTempFileSync({ dir: folder, prefix: `${narName}.`, suffix: ".part" });
+    const path = makePartialFile(folder, `${narName}.`);
     held.defer(() => files.removeSync(path));
     const file = new SpoolFile(path, space, reservation);
     held.move();

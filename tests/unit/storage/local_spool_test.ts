@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { newMemberId } from "../../../src/base/member_id.ts";
 import { LocalSpool } from "../../../src/storage/local/local_spool.ts";
+import { makePartialFile } from "../../../src/storage/spool.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
@@ -121,6 +122,13 @@ Deno.test("spool: one that another process removed is made again", () => {
   Deno.removeSync(folder.path, { recursive: true });
   folder.restore();
   Deno.writeTextFileSync(`${folder.path}/x.part`, "growing");
+});
+
+Deno.test("spool: a partial file makes a folder again that others removed", () => {
+  using base = tempFolder();
+  using folder = open(base.path);
+  Deno.removeSync(folder.path, { recursive: true });
+  Deno.writeTextFileSync(makePartialFile(folder.path, "x."), "growing");
 });
 
 Deno.test("spool: a folder that cannot be listed is one warning and no failure", () => {
