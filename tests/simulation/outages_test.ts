@@ -2,12 +2,17 @@ import assert from "node:assert/strict";
 import { COUNTERS } from "../../src/telemetry/instruments/counters.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { PlayedLocks } from "./played_locks.ts";
+import { PlayedPostgres, type PostgresFault } from "./played_postgres.ts";
 import { playScene, type Scene, type SceneOptions } from "./scene.ts";
 import { type PlayedOutages, STORAGE } from "./world_member.ts";
 import { UPSTREAM_FAULTS } from "./world_upstream.ts";
 
 /** All must be well so long after the end of an outage, without a request. */
 const MENDED_WITHIN_MS = 10_000;
+/** Its clients see what it counts. */
+const CLIENTS_MEMBER = "larder";
+/** Objects without a row go so long after it. */
+const SETTLED_WITHIN_MS = 60_000;
 /** A blink, a restart, a timeout, a reboot. */
 const LENGTHS_MS = [100, 2_500, 12_000, 120_000];
 const objects = Array.from({ length: 60 }, (_, seed) => (
@@ -66,6 +71,16 @@ function outagesKind(
   };
 }
 
+function postgresKind(fault: PostgresFault, member?: string): Kind {
+  const postgres = new PlayedPostgres();
+  return {
+    ...(member ?? CLIENTS_MEMBER) === CLIENTS_MEMBER && { notKept: "database_error" },
+    options: { outages: { postgres }, limitBytes: SMALL_LIMIT_BYTES },
+    begin: () => postgres.begin(fault, member),
+    end: () => postgres.end(),
+  };
+}
+
 const locks = new PlayedLocks();
 const ALL = ["open", "put", "remove", "list"] as const;
 
@@ -93,6 +108,10 @@ const KINDS: Readonly<Record<string, () => Kind>> = {
     ),
   // Nobody gets a NAR whose row cannot be read.
   "the database fails": () => outagesKind({ database: { error: "disk I/O error", ofReads: true } }),
+  "the database breaks off behind a commit": () => postgresKind("breaking"),
+  "the database hangs": () => postgresKind("hanging"),
+  "the database hangs for one that clients use": () => postgresKind("hanging", CLIENTS_MEMBER),
+  "the database hangs for another one": () => postgresKind("hanging", "larder-2"),
   "the store refuses": () =>
     outagesKind(
       { store: { operations: ALL, afterMs: 5 } },
@@ -125,7 +144,7 @@ const KINDS: Readonly<Record<string, () => Kind>> = {
 
 for (const [name, kindOf] of Object.entries(KINDS)) {
   // Of several upstreams, members see what one sees.
-  for (const memberCount of /^one of 2|limit$/.test(name) ? [1] : [1, 3]) {
+  for (const memberCount of countsOf(name)) {
     const scene = memberCount === 1 ? name : `${name}, of three members`;
     Deno.test(`outages: ${scene}, for however long: all is well ten seconds later`, async () => {
       for (const lengthMs of LENGTHS_MS) {
@@ -139,6 +158,12 @@ for (const [name, kindOf] of Object.entries(KINDS)) {
       }
     });
   }
+}
+
+/** Numbers of members for which a kind plays. */
+function countsOf(name: string): readonly number[] {
+  if (/^one of 2|limit$/.test(name)) return [1];
+  return / for | another /.test(name) ? [3] : [1, 3];
 }
 
 /** An outage of that length under traffic, then silence. */
@@ -173,6 +198,7 @@ async function play(
     assert.deepEqual(after, [], `${about}: all is well with ${member} after ${during[at]}`);
   }
   await Promise.all(gone);
+  await checkStorage(scene, about);
   const counted = NOT_KEPT.filter((reason) => (
     scene.metrics.value("nar_not_kept_total", { reason }) > 0
   ));
@@ -190,9 +216,19 @@ async function checkOneProblem(
 ): Promise<void> {
   for (const [at, member] of scene.members.entries()) {
     const seen = [...during[at] ?? [], ...await faults(scene, member)];
-    const titles = new Set(seen.map((fault) => fault.replace(/ \(.*|, since .*/, "")));
+    const titles = new Set(
+      seen.map((fault) => fault.replace(/ \(.*|, since .*|: no report for .*/, "")),
+    );
     assert.ok(titles.size <= 1, `${about}: one outage is one problem of ${member}: ${seen}`);
   }
+}
+
+/** A minute later nothing of the outage is left: rows and objects agree. */
+async function checkStorage(scene: Scene, about: string): Promise<void> {
+  await scene.pause(SETTLED_WITHIN_MS);
+  assert.deepEqual(await scene.fsck(), [], `${about}: rows and objects agree`);
+  const pending = scene.database.prepare("SELECT * FROM pending_file").all();
+  assert.deepEqual(pending, [], `${about}: no mark and no intent is left`);
 }
 
 /** Requests paths, some of them stored, until it leaves. */

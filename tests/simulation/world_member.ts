@@ -39,6 +39,7 @@ import { WRITE_TOKEN } from "../support/uploading.ts";
 import type { MemoryFiles } from "./memory_files.ts";
 import type { PlayedAnswer, PlayedHost, PlayedNetwork, PlayedRequest } from "./played_net.ts";
 import type { PlayedLocks } from "./played_locks.ts";
+import { type PlayedPostgres, PostgresClient } from "./played_postgres.ts";
 import { PlayedListener, type PlayedSocket } from "./played_socket.ts";
 import { PlayedThreads } from "../support/played_threads.ts";
 import { asOwner, Owner } from "./virtual_clock.ts";
@@ -90,6 +91,8 @@ export interface PlayedOutages {
   store?:
     | { readonly operations: readonly (keyof NarStore)[]; readonly afterMs: number }
     | undefined;
+  /** The rows are on a server of its own. Default: they fail as `database` says. */
+  readonly postgres?: PlayedPostgres;
 }
 
 const TIMEOUTS = { dialTimeoutMs: 3_000, headerTimeoutMs: 3_000, idleTimeoutMs: 30_000 };
@@ -245,7 +248,9 @@ export class WorldMember implements PlayedHost {
       log: problems.watch(quiet),
       ...{ quiet, nowMs: () => clock.wallMs() },
     });
-    const database = this.#database();
+    const server = world.outages?.postgres;
+    const remote = server && new PostgresClient({ server, member: this.name, log });
+    const database = this.#database(remote);
     const metadata = this.#metadata = new HotMetadataStore(database, log);
     await metadata.beat(this.id, {
       ...{ reservedBytes: 0, limitBytes, url: `http://${this.name}` },
@@ -301,7 +306,7 @@ export class WorldMember implements PlayedHost {
         log,
         ...{ problems, metrics: this.metrics },
         members: {
-          board: this.#board(),
+          board: this.#board(remote),
           host: this.name,
           url: `http://${this.name}`,
           isShared: true,
@@ -377,19 +382,17 @@ export class WorldMember implements PlayedHost {
   }
 
   /** The shared rows: its calls belong to the world, and end with this process. */
-  #database(): SqliteMetadataStore {
+  #database(remote: PostgresClient | undefined): SqliteMetadataStore {
     const told = (name: string | symbol) => {
       if (WRITES.has(String(name))) this.#world.changed(this);
     };
-    return this.#failing(
-      this.#bound(this.#world.database, told),
-      (name) => this.#databaseError(name),
-    );
+    const bound = this.#bound(this.#world.database, told);
+    return remote?.of(bound) ?? this.#failing(bound, (name) => this.#databaseError(name));
   }
 
-  #board(): MemberBoard {
+  #board(remote: PostgresClient | undefined): MemberBoard {
     const board = this.#bound(this.#world.database.board, () => undefined);
-    return this.#failing(board, (name) => this.#databaseError(name));
+    return remote?.of(board) ?? this.#failing(board, (name) => this.#databaseError(name));
   }
 
   #databaseError(operation: string): Error | undefined {
