@@ -299,7 +299,12 @@ export class RunningLarder {
     }
     // Runs come one after the other: when this one is over, those before it are.
     const order = { targetBytes: Number.MAX_SAFE_INTEGER, dryRun: false };
-    await this.space.collect(order, { progress: () => undefined, isWanted: () => true });
+    try {
+      await this.space.collect(order, { progress: () => undefined, isWanted: () => true });
+    } catch (error) {
+      // It may die within this run.
+      if (!this.larder.life.isOver) throw error;
+    }
     await this.touches.flush();
   }
 
