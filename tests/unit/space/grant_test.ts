@@ -41,6 +41,16 @@ Deno.test("grant: most reservations need no transaction", async () => {
   assert.ok(storage.reserves <= 5, `${storage.reserves} transactions`);
 });
 
+Deno.test("grant: a member takes little more than it needs from the others", async () => {
+  // Of a small limit a share of it, of a large one 64 MiB.
+  for (const [limitBytes, slackBytes] of [[64_000, 1_000], [50 * GIB, 64 << 20]] as const) {
+    const storage = new Storage(limitBytes);
+    const space = await storage.member("one");
+    using _taken = await space.reserve(100);
+    assert.equal((await storage.metadata.stock()).reservedBytes, 100 + slackBytes);
+  }
+});
+
 Deno.test("grant: a file of exactly the limit fits, and the next one in its place", async () => {
   const storage = new Storage(1_000);
   const space = await storage.member("one");
@@ -122,6 +132,37 @@ Deno.test("grant: a ledger that fails is logged once, and once when it answers a
   ]);
 });
 
+Deno.test("grant: bytes that a heartbeat gives back are promised to no download meanwhile", async () => {
+  const storage = new Storage(1_000);
+  const [one, other] = [await storage.member("one"), await storage.member("other")];
+  (await one.reserve(600))?.[Symbol.dispose]();
+  const answer = Promise.withResolvers<void>();
+  storage.beatAnswer = answer.promise;
+  const beating = one.beat();
+  using whole = await other.reserve(1_000);
+  assert.ok(whole);
+
+  const meanwhile = one.reserve(100);
+  answer.resolve();
+  await beating;
+
+  assert.equal(await meanwhile, undefined);
+});
+
+Deno.test("grant: a heartbeat that fails is logged once, and once when it is written", async () => {
+  const storage = new Storage(1_000);
+  const space = await storage.member("one");
+  storage.beatAnswer = Promise.reject(new Error("disk I/O error"));
+  for (let count = 0; count < 3; count++) await space.beat();
+  storage.beatAnswer = undefined;
+  for (let count = 0; count < 3; count++) await space.beat();
+
+  assert.deepEqual(storage.lines, [
+    "warn heartbeat not written",
+    "info heartbeats are written again",
+  ]);
+});
+
 /** One storage without files, for any number of members. */
 class Storage {
   readonly metadata = new MemoryMetadataStore();
@@ -130,6 +171,8 @@ class Storage {
   reserves = 0;
   /** Delays each answer of the ledger. */
   delay: Promise<void> | undefined;
+  /** Delays the answer to each heartbeat that is written. */
+  beatAnswer: Promise<void> | undefined;
   readonly #limitBytes: number;
 
   constructor(limitBytes: number) {
@@ -158,6 +201,13 @@ class Storage {
     return new Proxy<MetadataStore>(this.metadata, {
       get: (target, name) => {
         const method = Reflect.get(target, name).bind(target);
+        if (name === "beat") {
+          return async (...order: unknown[]) => {
+            const granted = await method(...order);
+            await this.beatAnswer;
+            return granted;
+          };
+        }
         if (name !== "reserve") return method;
         return async (...order: unknown[]) => {
           this.reserves++;

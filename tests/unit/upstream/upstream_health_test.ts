@@ -37,6 +37,15 @@ Deno.test("upstream health: a look at the priority alone makes no upstream down"
   assert.equal(played.health.state, "failing");
 });
 
+Deno.test("upstream health: a silent one is waited for again after four seconds", () => {
+  const down: UpstreamHealth = {
+    ...{ state: "down", reason: "timeout", pauseMs: 1_000, probes: 0 },
+    ...{ probedAtMs: 0, awaitedAtMs: 0, probeDueAtMs: 0 },
+  };
+  const probes = [999, 1_000, 3_999, 4_000].map((nowMs) => probeForRequest(down, nowMs));
+  assert.deepEqual(probes, [undefined, "beside", "beside", "awaited"]);
+});
+
 Deno.test("upstream health: it shows as up until a request fails, and after an answer", () => {
   const played = new PlayedHealth();
   const shown = [looksUp(played.health)];
