@@ -3,7 +3,11 @@ import { createHash } from "node:crypto";
 import { Download } from "../../../src/cache/download/download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
 import { keepDownload } from "../../../src/cache/download/transfer.ts";
-import { isPublishing, type PublishNarDeps } from "../../../src/cache/nar/publish_nar.ts";
+import {
+  isPublishing,
+  notKeptBy,
+  type PublishNarDeps,
+} from "../../../src/cache/nar/publish_nar.ts";
 import { Failure } from "../../../src/base/failure.ts";
 import { IntentLost, type NarRow, ReservationLost } from "../../../src/metadata/metadata_store.ts";
 import { type NarHash, sha256FromDigest } from "../../../src/nix/hash.ts";
@@ -69,6 +73,29 @@ Deno.test("publish: where everything fails the first error is thrown", async () 
     return Promise.reject(new Error("the disk is full"));
   };
   await assert.rejects(scene.keep(), /the disk is full/);
+});
+
+Deno.test("publish: an error tells which part of the storage did not take the file", async () => {
+  const away = new Failure("unavailable", "Cannot reach the bucket");
+  const cases = [
+    ["put", away, "storage"],
+    ["put", new Error("read-only file system"), "disk"],
+    ["put", new Failure("broken", "Cannot write"), "disk"],
+    ["apply", new Error("database is locked"), "database"],
+    ["apply", away, "database"],
+    ["apply", new Error("database or disk is full"), "disk"],
+  ] as const;
+  for (const [call, error, part] of cases) {
+    await using scene = await Scene.open();
+    if (call === "put") scene.deps.nars.put = () => Promise.reject(error);
+    else scene.deps.metadata.apply = () => Promise.reject(error);
+    await assert.rejects(scene.keep(), (thrown) => {
+      assert.equal(notKeptBy(thrown), part, `${call}: ${error.message}`);
+      return true;
+    });
+  }
+  assert.equal(notKeptBy(new Error("of the spool")), "disk");
+  assert.equal(notKeptBy("no error"), "disk");
 });
 
 Deno.test("publish: where its row cannot be written the object goes", async () => {
