@@ -75,6 +75,28 @@ Deno.test("publish: where everything fails the first error is thrown", async () 
   await assert.rejects(scene.keep(), /the disk is full/);
 });
 
+Deno.test("publish: no object is stored before its intent, and no row before its object", async () => {
+  await using scene = await Scene.open();
+  const { apply } = scene.metadata;
+  const { put } = scene.nars;
+  const steps: string[] = [];
+  const later = () => new Promise((resolve) => setTimeout(resolve, 0));
+  scene.deps.metadata.apply = async (changes) => {
+    await later();
+    await apply.call(scene.metadata, changes);
+    steps.push(...changes.map(({ kind }) => kind));
+  };
+  scene.deps.nars.put = async (...args) => {
+    steps.push("put begins");
+    await later();
+    const seal = await put.apply(scene.nars, args);
+    steps.push("put");
+    return seal;
+  };
+  await scene.keep();
+  assert.deepEqual(steps.slice(-4), ["nar-publishing", "put begins", "put", "nar-kept"]);
+});
+
 Deno.test("publish: an error tells which part of the storage did not take the file", async () => {
   const away = new Failure("unavailable", "Cannot reach the bucket");
   const cases = [
