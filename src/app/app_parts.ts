@@ -5,6 +5,7 @@ import type { OwnNames } from "../http/access/own_names.ts";
 import type { Token } from "../http/access/tokens.ts";
 import type { WorkLeases } from "../locks/work_leases.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
+import type { Changed } from "../metadata/change_feed.ts";
 import type { MetadataStore } from "../metadata/metadata_store.ts";
 import type { StoredPaths } from "../metadata/stored_paths.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
@@ -40,6 +41,8 @@ export interface StoreParts {
   readonly closures?: ClosureLister;
   /** Another number after each change of rows and pins; default: for each call. */
   readonly generation?: () => number;
+  /** Calls back after each write of narinfos or kept NARs, by whichever process. Default: never. */
+  readonly whenArrived?: (on: (arrived: Changed) => void) => void;
   readonly spool: SpoolFolder;
   /** How another server sends a stored file itself. */
   readonly handOver?: HandOver | undefined;

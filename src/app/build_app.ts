@@ -154,8 +154,11 @@ export function buildApp(given: AppParts): App {
       leases: stores.leases ?? NO_OTHER_MEMBERS,
       ...{ closures, counts: pinReads },
       nameOf: async (path) => await names.ofPath(path) ?? paths.of(path).name,
+      looked: () => page.pinsChanged(),
     }),
   );
+  stores.whenArrived?.((arrived) => pinLooks.arrived(arrived));
+  cache.kept.whenReturned((narName) => pinLooks.arrived({ storePaths: [], nars: [narName] }));
   const pinsChanged = () => {
     page.pinsChanged();
     void space.altered();

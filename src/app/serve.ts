@@ -82,6 +82,7 @@ export async function serve(resolved: ResolvedSettings): Promise<number> {
         ...{ metadata, nars, storedPaths },
         ...closuresIn(places, metadata),
         generation: () => metadata.generation,
+        whenArrived: (on) => metadata.whenArrived(on),
         ...{ spool, leases },
         handOver: handOverOf(settings, stores),
         space: { ...spaceParts(settings, folders, stores), url: () => leases?.ownUrl() },

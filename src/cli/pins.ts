@@ -41,9 +41,9 @@ export const PINS: Command = {
     `STORED counts the paths of the closure whose NAR file is stored. COMPLETE is "yes" if the last
 look found all of them here, "kept" if larder keeps it so, else how many are missing. larder looks
 every night, and \`larder verify --pins\` now. Within a minute of a pin both are "counting", until
-the first count. SIZE is the size of the stored NAR files, and OWN the
-part that no other pin reaches: it goes if you unpin. \`larder pin --keep-complete\` fetches the
-missing paths, and keeps them.
+the first count. SIZE is the size of the NAR files that are here, without those of missing paths.
+OWN is the part that no other pin reaches: it goes if you unpin. \`larder pin --keep-complete\`
+fetches the missing paths, and keeps them.
 UNDER has the names that hold the pin, and goes with the last of
 them: see \`larder pin --name\`.
 `,

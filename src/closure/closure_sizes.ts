@@ -1,5 +1,5 @@
 import type { TimeSlice } from "../runtime/clock.ts";
-import { NO_NAR, type ReferenceGraph } from "./reference_graph.ts";
+import { LOST_NAR, NO_NAR, type ReferenceGraph } from "./reference_graph.ts";
 
 /** Stored and missing part of a closure. */
 export interface ClosureSize {
@@ -7,6 +7,8 @@ export interface ClosureSize {
   readonly stored: number;
   /** The other known store paths of the closure. */
   readonly missing: number;
+  /** Those of them whose row says that the file is kept, which is lost. Missing: none. */
+  readonly lost?: number;
   /** Bytes of the kept NAR files. A shared one counts once. */
   readonly bytes: number;
   /** The part of the bytes that no other root reaches: what goes if this one is unpinned. */
@@ -87,14 +89,16 @@ async function countMarks(
 ): Promise<readonly Omit<ClosureSize, "ownBytes">[]> {
   const stored = new Float64Array(BATCH);
   const missing = new Float64Array(BATCH);
+  const lost = new Float64Array(BATCH);
   const bytes = new Float64Array(BATCH);
   const narMarks = new Int32Array(narBytes.length);
   for (let place = 0; place < marks.length; place++) {
     const reachedBy = marks[place] ?? 0;
     if (reachedBy === 0) continue;
     const nar = narOf[place] ?? NO_NAR;
-    addToEach(nar === NO_NAR ? missing : stored, reachedBy, 1);
-    if (nar !== NO_NAR) narMarks[nar] = (narMarks[nar] ?? 0) | reachedBy;
+    addToEach(nar < 0 ? missing : stored, reachedBy, 1);
+    if (nar === LOST_NAR) addToEach(lost, reachedBy, 1);
+    if (nar >= 0) narMarks[nar] = (narMarks[nar] ?? 0) | reachedBy;
     if (place % LOOK_EVERY === 0 && slice.isOver) await slice.yield();
   }
   for (let nar = 0; nar < narMarks.length; nar++) {
@@ -110,6 +114,7 @@ async function countMarks(
     stored: count,
     missing: missing[bit] ?? 0,
     bytes: bytes[bit] ?? 0,
+    ...lost[bit] ? { lost: lost[bit] } : {},
   }));
 }
 

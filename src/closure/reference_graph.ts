@@ -14,6 +14,9 @@ const PATHS_AT_ONCE = 5_000;
 /** No servable NAR file for a store path. */
 export const NO_NAR = -1;
 
+/** No NAR file either, although its row says that it is kept. */
+export const LOST_NAR = -2;
+
 /**
  * The store paths that the roots reach over stored references. A store path is its index in the
  * order of discovery; so is a NAR file.
@@ -25,7 +28,7 @@ export interface ReferenceGraph {
   /** References of store path `n`: `references` from `starts[n]` up to `starts[n + 1]`. */
   readonly starts: readonly number[];
   readonly references: readonly number[];
-  /** The kept NAR file of a store path with a stored narinfo, else `NO_NAR`. */
+  /** The kept NAR file of a store path with a stored narinfo, else `NO_NAR` or `LOST_NAR`. */
   readonly narOf: readonly number[];
   readonly narBytes: readonly number[];
 }

@@ -1,5 +1,7 @@
 import type { NarName } from "../nix/nar_name.ts";
+import { narNameOf } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { Change } from "./metadata_store.ts";
 
 /** The keys of rows that another process wrote or removed. */
 export interface ChangedKeys {
@@ -9,6 +11,18 @@ export interface ChangedKeys {
 
 /** "all": each row may have changed. */
 export type Changed = ChangedKeys | "all";
+
+/** The narinfos that these changes write, and the NARs that they keep. */
+export function arrivalsOf(changes: readonly Change[]): ChangedKeys {
+  return {
+    storePaths: changes.flatMap((change) =>
+      change.kind === "put-narinfo" ? [change.row.storePathHash] : []
+    ),
+    nars: changes.flatMap((change) =>
+      change.kind === "nar-kept" ? [narNameOf(change.file.at)] : []
+    ),
+  };
+}
 
 /** Reports the changes of other processes to the same database. */
 export interface ChangeFeed {

@@ -7,7 +7,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import { narNameOf } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { Changed } from "./change_feed.ts";
+import { arrivalsOf, type Changed } from "./change_feed.ts";
 import type { DatabaseSize } from "./database_size.ts";
 import type { DocumentRow } from "./document_keeper.ts";
 import type { GraphRow } from "./graph_finder.ts";
@@ -71,12 +71,22 @@ export class HotMetadataStore implements MetadataStore {
   readonly #writing = new Map<StorePathHash | NarName, HotRow>();
   readonly #late: LateWrites;
   readonly #stored: Pick<StoredPaths, "add" | "learn"> | undefined;
+  #arrived: (arrived: Changed) => void = () => undefined;
 
   /** `stored`: learns of each narinfo that anybody writes. */
   constructor(inner: MetadataStore, log: Logger, stored?: Pick<StoredPaths, "add" | "learn">) {
     this.#inner = inner;
     this.#stored = stored;
-    this.#late = new LateWrites({ inner, landed: (changes) => this.#forget(changes), log });
+    const landed = (changes: readonly Change[]) => {
+      this.#forget(changes);
+      this.#arrived(arrivalsOf(changes));
+    };
+    this.#late = new LateWrites({ inner, landed, log });
+  }
+
+  /** Calls `on` after each write of narinfos or kept NARs, by whichever process. */
+  whenArrived(on: (arrived: Changed) => void): void {
+    this.#arrived = on;
   }
 
   /** Another number after each change of narinfos, NARs and pins that this process knows of. */
@@ -316,6 +326,7 @@ export class HotMetadataStore implements MetadataStore {
       this.#forget(changes);
     }
     if (row !== undefined && isLast) this.#keep(row);
+    this.#arrived(arrivalsOf(changes));
   }
 
   /** The row that a lone change leaves; `undefined`: unknown, or no client requested it. */
@@ -346,6 +357,7 @@ export class HotMetadataStore implements MetadataStore {
   /** Drops rows that another process has changed. A change feed calls it. */
   forgetChanged(changed: Changed): void {
     this.#epoch++;
+    this.#arrived(changed);
     if (changed === "all") {
       void this.#stored?.learn();
       this.#narinfos.clear();

@@ -1,5 +1,8 @@
 import type { StorePathHash } from "../nix/store_path.ts";
 
+/** More lost files are a disk that is away: their bytes still count as here. */
+export const LOST_MAX = 1_000;
+
 /** What larder found when it last looked at every path of a pinned closure. */
 export interface PinLook {
   readonly atMs: number;
@@ -17,6 +20,8 @@ export interface PinLook {
   readonly examples: readonly string[];
   /** Missing paths by the rows alone, at that time: another count now means another look. */
   readonly uncounted: number;
+  /** The first LOST_MAX of the others: by their rows, their files are kept. Default: none. */
+  readonly lost?: readonly StorePathHash[];
   /** The last look that found the closure complete; `undefined`: none did. */
   readonly completeAtMs?: number;
 }

@@ -21,6 +21,9 @@ const READ_WITHIN_MS = 1_000;
 const COUNT_PAUSE_MIN_MS = 10_000;
 const COUNT_PAUSE_FACTOR = 20;
 
+/** How long a reader waits for a count, where a change has made the last one wrong. */
+const COUNT_WITHIN_MS = 500;
+
 /** The page's own counts, among those of clients. */
 const ITSELF = "the page";
 
@@ -69,15 +72,20 @@ export class PinWatch implements AsyncDisposable {
   #countedAtMs: number | undefined;
   #counting: Promise<void> | undefined;
   #countAgainAtMs = -Infinity;
+  /** From then on a change may lead to another count: at most half of the time. */
+  #restedAtMs = -Infinity;
+  #isCountStale = false;
   readonly #stop = new AbortController();
 
   constructor(deps: PinWatchDeps) {
     this.#deps = deps;
   }
 
-  /** Call this after each pin and unpin. */
+  /** Call this after each pin, unpin and look. */
   changed(): void {
     this.#rootsStaleAtMs = -Infinity;
+    this.#countAgainAtMs = Math.min(this.#countAgainAtMs, this.#restedAtMs);
+    this.#isCountStale = true;
   }
 
   /**
@@ -90,6 +98,7 @@ export class PinWatch implements AsyncDisposable {
       this.#rootsStaleAtMs = nowMs + ROOTS_FOR_MS;
       this.#roots = this.#read();
     }
+    const isCountStale = this.#isCountStale && this.#countedAtMs !== undefined;
     if (nowMs >= this.#countAgainAtMs && !this.#stop.signal.aborted) {
       this.#counting ??= this.#count();
     }
@@ -98,8 +107,12 @@ export class PinWatch implements AsyncDisposable {
       this.#deps.log.debug("pins not listed", { error: messageOf(error) });
       return undefined;
     });
-    const read = await clock.within(reading, READ_WITHIN_MS) ??
-      (from === 0 ? this.#known : undefined);
+    const counting = isCountStale ? this.#counting : undefined;
+    const [readNow] = await Promise.all([
+      clock.within(reading, READ_WITHIN_MS),
+      counting && clock.within(counting, COUNT_WITHIN_MS),
+    ]);
+    const read = readNow ?? (from === 0 ? this.#known : undefined);
     if (read === undefined) return undefined;
     const roots = read.newest.map((root) => ({ ...root, size: this.#sizes.get(root.root) }));
     return { count: read.count, roots, countedAtMs: this.#countedAtMs };
@@ -134,6 +147,7 @@ export class PinWatch implements AsyncDisposable {
   async #count(): Promise<void> {
     const { closures, nowMs, log } = this.#deps;
     const startedAtMs = nowMs();
+    this.#isCountStale = false;
     try {
       const counted = await closures.closures({ client: ITSELF, signal: this.#stop.signal });
       this.#sizes = new Map(
@@ -150,7 +164,8 @@ export class PinWatch implements AsyncDisposable {
     } finally {
       const tookMs = nowMs() - startedAtMs;
       const pauseMs = Math.max(COUNT_PAUSE_MIN_MS, COUNT_PAUSE_FACTOR * tookMs);
-      this.#countAgainAtMs = nowMs() + pauseMs;
+      this.#restedAtMs = nowMs() + tookMs;
+      this.#countAgainAtMs = this.#isCountStale ? this.#restedAtMs : nowMs() + pauseMs;
       this.#counting = undefined;
     }
   }

@@ -1,5 +1,10 @@
 import { type ClosureSize, closureSizes } from "../closure/closure_sizes.ts";
-import { NO_NAR, readReferenceGraph, type ReferenceGraph } from "../closure/reference_graph.ts";
+import {
+  LOST_NAR,
+  NO_NAR,
+  readReferenceGraph,
+  type ReferenceGraph,
+} from "../closure/reference_graph.ts";
 import type { GraphFinder } from "../metadata/graph_finder.ts";
 import type { PinFinder, PinRoot } from "../metadata/metadata_store.ts";
 import type { PinLook } from "../metadata/pin_look.ts";
@@ -46,6 +51,17 @@ export interface ClosurePath {
 
 export type PinNotes = Pick<PinRoot, "keepComplete" | "look">;
 
+/** The graph without the files that the last looks at the pins found lost. */
+function withoutLost(graph: ReferenceGraph, pins: readonly PinRoot[]): ReferenceGraph {
+  const { places } = graph;
+  const narOf = [...graph.narOf];
+  for (const storePathHash of pins.flatMap(({ look }) => look?.lost ?? [])) {
+    const place = places.get(storePathHash);
+    if (place !== undefined && narOf[place] !== NO_NAR) narOf[place] = LOST_NAR;
+  }
+  return { ...graph, narOf };
+}
+
 /** The facts of a pin's notes, for people and programs. */
 export function shownNotes(
   { keepComplete: keeps, look }: PinNotes,
@@ -65,7 +81,7 @@ export function shownNotes(
 }
 
 /**
- * The counts by the rows, with the last look: the files that it found lost are missing, although
+ * The counts, with a look that came behind them: the files that it found lost are missing, although
  * their rows say that they are kept.
  */
 export function countsWithLook<Counts extends Pick<ClosureSize, "stored" | "missing">>(
@@ -116,7 +132,7 @@ export class PinnedClosures implements ClosureLister {
     const pins = await this.#metadata.pins();
     const roots = pins.map(({ storePathHash }) => storePathHash);
     const graph = await this.#graph(roots, slice, signal);
-    const sizes = await closureSizes(graph, slice);
+    const sizes = await closureSizes(withoutLost(graph, pins), slice);
     const bodies = await this.#metadata.narinfoBodies(roots, signal);
     const closures: PinnedClosure[] = [];
     for (const [index, { storePathHash, pinnedAtMs, names, rolls, ...notes }] of pins.entries()) {

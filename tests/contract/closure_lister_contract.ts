@@ -67,6 +67,37 @@ export const closureListerClauses: Clauses<ClosuresScene> = {
     assert.deepEqual([only?.keepComplete, only?.complete], [true, false]);
   },
 
+  "files that a look at any pin found lost are missing, and their bytes": async (scene) => {
+    const { lister, metadata } = scene;
+    await metadata.apply([
+      ...changesOf([
+        { references: [1, 2], nar: 7 },
+        { references: [2], nar: 8 },
+        { references: [], nar: 9 },
+        { references: [], nar: 10, kept: false },
+      ]),
+      pin(0),
+      pin(1),
+      pin(3),
+    ]);
+    const found = { atMs: 7, paths: 2, missing: 2, upstream: 1, nowhere: 0, examples: ["a-1"] };
+    const lost = [hashOfNode(2), hashOfNode(3), hashOfNode(99)];
+    await metadata.notePin(hashOfNode(1), { look: { ...found, uncounted: 0, lost } });
+    const sizes = (await lister.list()).map(({ stored, missing, lost, bytes, ownBytes }) => (
+      { stored, missing, lost, bytes, ownBytes }
+    ));
+    assert.deepEqual(sizes, [
+      {
+        ...{ stored: 2, missing: 1, lost: 1 },
+        ...{ bytes: narBytesOf(7) + narBytesOf(8), ownBytes: narBytesOf(7) },
+      },
+      { stored: 1, missing: 1, lost: 1, bytes: narBytesOf(8), ownBytes: 0 },
+      { stored: 0, missing: 1, lost: undefined, bytes: 0, ownBytes: 0 },
+    ]);
+    const paths = await lister.paths(hashOfNode(1));
+    assert.ok(paths.every(({ isKept }) => isKept), "their rows say that they are kept");
+  },
+
   "the paths of a closure say which of them is kept": async ({ lister, metadata }) => {
     await metadata.apply(changesOf([
       { references: [0, 2, 1], nar: 7 },

@@ -74,6 +74,52 @@ nixTest("a pinned system is rebuilt by a real nix with no upstream at all", asyn
   assert.match(broken.out, /0 of 1 pin complete, .* read/);
 });
 
+nixTest("a pinned system is incomplete from a loss until a real nix has pulled it", async () => {
+  using folder = tempFolder();
+  using maker = new NixClient();
+  const key = await maker.makeKey("upstream-1");
+  const system = await addObjects(maker, SYSTEM);
+  await maker.copyTo(folder.path, system.top, { compression: "zstd", key });
+  await using upstream = new DirectoryUpstream(folder.path, key.publicKey);
+  await using larder = await startLarder({
+    "cache-upstream-url": upstream.url,
+    "cache-upstream-public-key": upstream.publicKey,
+    "cache-upstream-dialer-timeout": "60s",
+    "cache-upstream-response-header-timeout": "60s",
+  });
+  const env = { LARDER_SERVER: larder.url };
+  const pull = async () => {
+    using client = new NixClient();
+    await client.realise(system.top, { from: [larder.url], trust: [upstream.publicKey] });
+  };
+  const statsOf = async () => await (await fetch(`${larder.url}/stats`)).json();
+  const pinOf = async () => JSON.parse((await runLarder(["pins", "--json"], { env })).out)[0];
+  await pull();
+  await runLarder(["pin", system.top], { env });
+  assert.equal((await runLarder(["verify", "--pins"], { env })).status, 0);
+  // The second time small files come from memory, once they are read.
+  await pull();
+  const before = await pinOf();
+  await eventually("it is counted", async () => (await statsOf()).pins.roots[0].stored === 7);
+  const [lost = "", lostBytes = 0] = [...narFilesIn(larder.storage)]
+    .toSorted(([, a], [, b]) => a - b)[0] ?? [];
+  Deno.removeSync(lost);
+
+  assert.equal((await runLarder(["verify", "--pins"], { env })).status, 1);
+  const [shown] = (await statsOf()).pins.roots;
+  assert.deepEqual([shown.stored, shown.missing], [6, 1]);
+  const { stored, missing, ...now } = await pinOf();
+  const expected = [6, 1, before.bytes - lostBytes, before.own_bytes - lostBytes];
+  assert.deepEqual([stored, missing, now.bytes, now.own_bytes], expected);
+  assert.match((await runLarder(["status"], { env })).out, /pin.* incomplete/i);
+  assert.equal((await statsOf()).verdict.is_well, false);
+
+  await pull();
+  await eventually("all is well again", async () => (await statsOf()).verdict.is_well);
+  const { complete, bytes } = await pinOf();
+  assert.deepEqual([complete, bytes], [true, before.bytes]);
+});
+
 /** `lib` and its source are inputs of the build alone: nothing of them is in the output's closure. */
 const EXPRESSION = `
 let

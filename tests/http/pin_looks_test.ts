@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import type { Bytes } from "../../src/base/bytes.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { testWhere } from "../support/program.ts";
 import { NARS_ELSEWHERE } from "../support/shared_servers.ts";
 import { chain, type StoreObject } from "../support/store_object.ts";
-import { TestCache } from "../support/test_cache.ts";
+import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
+import { ALLOWED, push, pushOf, WRITE_TOKEN } from "../support/uploading.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const objects = chain(4);
@@ -14,12 +16,12 @@ const PIN = `/pin/${root.storePathHash}.narinfo`;
 const narinfoOf = ({ storePathHash }: StoreObject) => `/${storePathHash}.narinfo`;
 
 /** A larder with a pinned closure of four paths, and its clock. */
-async function worldOf(query: string) {
+async function worldOf(query: string, options: Partial<TestCacheOptions> = {}) {
   const scope = new AsyncDisposableStack();
   const time = { nowMs: Date.now() };
   const upstream = scope.use(await fakeUpstream({ objects, stored: true }));
   const cache = scope.use(
-    await TestCache.open({ upstreams: [upstream], nowMs: () => time.nowMs }),
+    await TestCache.open({ upstreams: [upstream], nowMs: () => time.nowMs, ...options }),
   );
   await cache.narinfo(root.storePathHash);
   assert.equal((await cache.request("POST", `${PIN}${query}`)).status, 200);
@@ -50,6 +52,10 @@ async function worldOf(query: string) {
     },
     [Symbol.asyncDispose]: () => scope.disposeAsync(),
   };
+}
+
+async function verified(cache: TestCache): Promise<void> {
+  await (await cache.request("POST", "/pins/verify")).text();
 }
 
 /** A path that is nowhere: as after a garbage collection of the upstream. */
@@ -159,6 +165,104 @@ testWhere(NARS_ELSEWHERE, "pins: a pin that is kept complete gets a lost file ba
   assert.notEqual((await world.problems())[0].over_at, null);
   assert.ok(Deno.statSync(await world.fileOf(second)).isFile);
 });
+
+testWhere(
+  NARS_ELSEWHERE,
+  "pins: a lost file that a client fetches again makes its pin complete within seconds",
+  async () => {
+    await using world = await worldOf("");
+    const { cache, upstream } = world;
+    for (const object of objects) await world.pull(object);
+    await cache.lookAtPins();
+    Deno.removeSync(await world.fileOf(leaf));
+    await verified(cache);
+    assert.equal((await world.problems())[0].over_at, null);
+    const faults = async () => {
+      const { verdict } = await (await cache.get("/stats")).json();
+      return verdict.faults.filter(({ text }: { text: string }) => /pin/i.test(text)).length;
+    };
+    assert.equal(await faults(), 1);
+
+    await world.pull(leaf);
+    const questions = upstream.count(/\.narinfo$/);
+    await eventually("it is complete", async () => (await world.shown()).missing === 0);
+    await eventually("it is over", async () => (await world.problems())[0].over_at !== null);
+    assert.equal(upstream.count(/\.narinfo$/), questions, "nobody is asked for that");
+    assert.equal(await faults(), 0);
+  },
+);
+
+testWhere(
+  NARS_ELSEWHERE,
+  "pins: a lost file that is pushed, or comes back with its disk, makes its pin complete, too",
+  async () => {
+    await using world = await worldOf("", { uploads: ALLOWED, tokens: [WRITE_TOKEN] });
+    const { cache, upstream } = world;
+    for (const object of objects) await world.pull(object);
+    lose(upstream, leaf);
+    for (
+      const comesBack of [
+        async () => void await push(cache, await pushOf(leaf)),
+        async (file: string, bytes: Bytes) => {
+          Deno.writeFileSync(file, bytes);
+          await world.pull(leaf);
+        },
+      ]
+    ) {
+      const file = await world.fileOf(leaf);
+      const bytes = Deno.readFileSync(file);
+      Deno.removeSync(file);
+      await verified(cache);
+      assert.deepEqual((await world.shown()).nowhere, 1);
+      await comesBack(file, bytes);
+      await eventually("it is complete", async () => (await world.shown()).missing === 0);
+    }
+  },
+);
+
+testWhere(
+  NARS_ELSEWHERE,
+  "pins: at once after a verification the sizes leave out what is lost",
+  async () => {
+    await using world = await worldOf("");
+    const { cache } = world;
+    for (const object of objects) await world.pull(object);
+    await cache.request("POST", `/pin/${second.storePathHash}.narinfo`);
+    const figuresOf = ({ stored, missing, bytes, own_bytes }: Record<string, number>) => (
+      { stored, missing, bytes, own_bytes }
+    );
+    // The page has the newest pin first.
+    const shown = async () =>
+      (await (await cache.get("/stats")).json()).pins.roots.toReversed().map(figuresOf);
+    const sizes = async () => {
+      const listed = (await (await cache.get("/pins/closures")).json()).map(figuresOf);
+      const text = JSON.stringify(listed);
+      await eventually("they are counted", async () => JSON.stringify(await shown()) === text);
+      return listed;
+    };
+    const sizeOf = async (object: StoreObject) => Deno.statSync(await world.fileOf(object)).size;
+    const [leafBytes, rootBytes] = [await sizeOf(leaf), await sizeOf(root)];
+    const [first, other] = await sizes();
+    assert.deepEqual([first.stored, first.missing, other.stored], [4, 0, 2]);
+
+    Deno.removeSync(await world.fileOf(leaf));
+    Deno.removeSync(await world.fileOf(root));
+    await verified(cache);
+    const missing = (await shown()).map((one: { readonly missing: number }) => one.missing);
+    assert.deepEqual(missing, [2, 1], "at once");
+    assert.deepEqual(await sizes(), [
+      {
+        ...{ stored: 2, missing: 2, bytes: first.bytes - leafBytes - rootBytes },
+        own_bytes: first.own_bytes - rootBytes,
+      },
+      { stored: 1, missing: 1, bytes: other.bytes - leafBytes, own_bytes: 0 },
+    ]);
+    const page = await (await cache.get("/", { accept: "text/html" })).text();
+    assert.match(page, /2 paths here, 2 missing, pinned/);
+    assert.match(page, /Incomplete: 2 paths missing \(2 upstream still has\)/);
+    assert.doesNotMatch(page, /for the first time/);
+  },
+);
 
 testWhere(NARS_ELSEWHERE, "pins: an unpinned closure is no problem any more", async () => {
   await using world = await worldOf("");

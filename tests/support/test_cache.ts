@@ -14,6 +14,9 @@ import { type MetadataBackEnd, openMetadata } from "../../src/app/back_ends/meta
 import { type NarBackEnd, openNars } from "../../src/app/back_ends/nar_back_end.ts";
 import { type App, buildApp } from "../../src/app/build_app.ts";
 import type { HttpServerDeps, HttpServerLimits } from "../../src/http/server/http_server.ts";
+import { around } from "../../src/base/around.ts";
+import { arrivalsOf, type Changed } from "../../src/metadata/change_feed.ts";
+import type { Change } from "../../src/metadata/metadata_store.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { generateSecretKey, parsePublicKey, type PublicKey } from "../../src/nix/signature.ts";
 import { narNameOf } from "../../src/nix/stored_name.ts";
@@ -122,8 +125,16 @@ export class TestCache implements AsyncDisposable {
       ...(authorization === undefined ? {} : { authorization }),
       ...(priorities[index] === undefined ? {} : { priority: priorities[index] }),
     }));
+    let onArrival: (arrived: Changed) => void = () => undefined;
     const flat: FlatParts = {
-      metadata,
+      metadata: around(metadata, {
+        async apply(call, [changes]) {
+          const written = await call();
+          onArrival(arrivalsOf(changes as readonly Change[]));
+          return written;
+        },
+      }),
+      whenArrived: (on) => void (onArrival = on),
       nars,
       spool: { path: this.tempPath },
       caCertificates: [],

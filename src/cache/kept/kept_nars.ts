@@ -66,11 +66,18 @@ export class KeptNars {
   /** The lost files that the log has named, until their NARs are stored again. */
   readonly #reported = lruOf<StoredName, number>({ countMax: ENTRIES_MAX });
 
+  #returned: (narName: NarName) => void = () => undefined;
+
   /** Removals and seals that no request waits for any more. */
   readonly #writes = new Set<Promise<void>>();
 
   constructor(deps: KeptNarsDeps) {
     this.#deps = deps;
+  }
+
+  /** Calls `on` when a lost file is found again: a disk was away. */
+  whenReturned(on: (narName: NarName) => void): void {
+    this.#returned = on;
   }
 
   /** Resolves when no removal or seal is being written: the stores may close. */
@@ -199,7 +206,7 @@ export class KeptNars {
   }
 
   #found(file: OpenKeptFile): OpenKeptFile {
-    this.#lost.delete(file.kept.at);
+    if (this.#lost.delete(file.kept.at)) this.#returned(narNameOf(file.kept.at));
     return file;
   }
 

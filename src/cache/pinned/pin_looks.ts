@@ -10,10 +10,12 @@ import type {
   PinFinder,
   PinRoot,
 } from "../../metadata/metadata_store.ts";
-import type { PinLook, PinNoter } from "../../metadata/pin_look.ts";
+import type { Changed } from "../../metadata/change_feed.ts";
+import { LOST_MAX, type PinLook, type PinNoter } from "../../metadata/pin_look.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";
 import { type ClosureLister, type ClosurePath, shownNotes } from "../../pins/pinned_closures.ts";
+import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
@@ -46,6 +48,24 @@ const EXAMPLES_MAX = 5;
 
 const FAILED_MAX = 10_000;
 
+/** The pause between the arrival of a missing path and the look that finds it: more may follow. */
+const SETTLE_MS = 1_000;
+
+/** Pause between two such looks, as a factor over the last one's time. */
+const SETTLE_FACTOR = 10;
+
+/** Names of missing paths and NARs, of all pins. Of others, the next count tells. */
+const AWAITED_MAX = 50_000;
+
+/** The upstreams' last answers about missing paths. */
+const ASKED_MAX = 10_000;
+
+/** No count by the rows is that: the next one leads to a look that asks the upstreams. */
+const UNLIKE_ANY = -1;
+
+/** In place of names: whatever is missing may have come. */
+const ANYTHING = "*";
+
 /** A fetch or a question waits so long while clients' requests queue. */
 const CLIENTS_FIRST_MAX_MS = 60_000;
 const CLIENTS_FIRST_MS = 100;
@@ -69,12 +89,24 @@ export interface PinLooksDeps {
   /** `undefined` for a path that larder has not met. */
   readonly nameOf: (storePathHash: StorePathHash) => Promise<string | undefined>;
   readonly leases: Pick<WorkLeases, "pinLook">;
+  /** Called with each look. */
+  readonly looked: () => void;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
 
 /** The missing paths of closures by the rows, at their last count. */
 type MissingCounts = ReadonlyMap<StorePathHash, number>;
+
+/** What a look looks at: all paths, or those that the last one missed. It then asks no upstream. */
+type Scope = "all" | "missing";
+
+/** What would end that paths are missing. */
+interface Awaited {
+  /** The time of the look that found them missing. */
+  readonly atMs: number;
+  readonly names: ReadonlySet<string>;
+}
 
 /** One look at some pins: their closures share paths, which are checked once. */
 interface Looking {
@@ -94,7 +126,8 @@ type Whereabouts = "upstream" | "nowhere" | "unknown" | "unasked";
 /**
  * Looks at every path of each pinned closure once a night, and soon after a pin, or a change of
  * what its closure lacks. A path is here if its kept file is the verified one. Of the others larder
- * asks the upstreams. Where a pin says so, it fetches them first.
+ * asks the upstreams. Where a pin says so, it fetches them first. Seconds after a missing path has
+ * arrived, larder looks at the missing ones again.
  *
  * One member looks at a time, and writes what it found into the pin's row. All members take the
  * problem from there.
@@ -108,6 +141,16 @@ export class PinLooks implements AsyncDisposable {
   readonly #wanted = new Set<StorePathHash>();
   /** When a look at a pin could not tell. */
   readonly #failed = lruOf<StorePathHash, number>({ countMax: FAILED_MAX });
+  /** Pins of which a missing path may be here now. */
+  readonly #again = new Set<StorePathHash>();
+  readonly #awaited = new Map<StorePathHash, Awaited>();
+  /** Narinfos and NARs that have come since the last look. */
+  readonly #arrived = new Set<string>();
+  readonly #asked = lruOf<StorePathHash, Whereabouts>({ countMax: ASKED_MAX });
+  #settling: Timer | undefined;
+  #settledAtMs = -Infinity;
+  #settleMs = 0;
+  #looking = 0;
   #running: Promise<void> | undefined;
   #verifying: Promise<unknown> | undefined;
   #countAtMs = -Infinity;
@@ -122,6 +165,21 @@ export class PinLooks implements AsyncDisposable {
   want(root: StorePathHash): void {
     this.#wanted.add(root);
     void this.run();
+  }
+
+  /** Narinfos and kept NARs have come: looks soon at the pins that lack one of them. */
+  arrived(arrived: Changed): void {
+    if (this.#awaited.size === 0 && this.#looking === 0) return;
+    if (arrived === "all") {
+      // Other processes may write at any time: the look of the next minute is soon enough.
+      this.#arrived.add(ANYTHING);
+      return;
+    }
+    const names = [...arrived.storePaths, ...arrived.nars];
+    if (names.length === 0) return;
+    const isFull = this.#arrived.size >= AWAITED_MAX;
+    for (const name of names) this.#arrived.add(isFull ? ANYTHING : name);
+    this.#settleSoon();
   }
 
   /** Looks at the pins that are due. A second call joins. Never rejects. */
@@ -159,6 +217,7 @@ export class PinLooks implements AsyncDisposable {
   /** Ends a look. What it fetches goes on. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#timer.cancel();
+    this.#settling?.cancel();
     this.#stopping.abort(new Error("larder stops"));
     await this.#running;
     await this.#verifying;
@@ -169,11 +228,12 @@ export class PinLooks implements AsyncDisposable {
     using either = new EitherSignal(ending.signal, this.#stopping.signal);
     const looking = lookingOf(either.signal, true);
     const { progress, damaged } = looking;
+    this.#looking++;
     try {
       const pins = await this.#deps.metadata.pins();
       let complete = 0;
       for (const [pinsDone, pin] of pins.entries()) {
-        const look = this.#look(pin, looking);
+        const look = this.#look(pin, looking, "all");
         look.catch(() => undefined);
         for (;;) {
           const found = await clock.within(look, PROGRESS_EVERY_MS);
@@ -196,21 +256,58 @@ export class PinLooks implements AsyncDisposable {
     } finally {
       ending.abort(new Error("nobody waits"));
       this.#verifying = undefined;
+      this.#ended();
       over();
     }
   }
 
   async #run(): Promise<void> {
+    this.#match();
     do {
       const pins = await this.#deps.metadata.pins();
       await this.#problem.judge(pins);
-      for (const root of this.#wanted) {
-        if (!pins.some(({ storePathHash }) => storePathHash === root)) this.#wanted.delete(root);
+      const roots = new Set(pins.map(({ storePathHash }) => storePathHash));
+      const short = new Set(pins.filter(isIncomplete).map(({ storePathHash }) => storePathHash));
+      for (const root of this.#wanted) if (!roots.has(root)) this.#wanted.delete(root);
+      for (const known of [this.#again, this.#awaited]) {
+        for (const root of known.keys()) if (!short.has(root)) known.delete(root);
       }
       const counted = await this.#counted(pins);
       if (this.#due(pins, counted).length === 0 || !await this.#lookAll(counted)) return;
       await this.#problem.judge(await this.#deps.metadata.pins());
     } while (this.#wanted.size > 0);
+  }
+
+  #settleSoon(): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#settling ??= clock.after(Math.max(SETTLE_MS, this.#pauseMs), () => {
+      this.#settling = undefined;
+      this.#match();
+      if (this.#again.size === 0) return;
+      if (this.#running === undefined && this.#pauseMs <= 0) void this.run();
+      else this.#settleSoon();
+    }, false);
+  }
+
+  /** What is left of the pause behind the last look at missing paths. */
+  get #pauseMs(): number {
+    return this.#settledAtMs + this.#settleMs * SETTLE_FACTOR - clock.nowMs();
+  }
+
+  /** Finds the pins that lacked what has come. */
+  #match(): void {
+    const arrived = [...this.#arrived];
+    const isAny = this.#arrived.has(ANYTHING);
+    for (const [root, { names }] of this.#awaited) {
+      if (isAny || arrived.some((name) => names.has(name))) this.#again.add(root);
+    }
+    // A look that runs may have taken it for missing a moment ago, and says so at its end.
+    if (this.#looking === 0) this.#arrived.clear();
+  }
+
+  #ended(): void {
+    this.#looking--;
+    if (this.#arrived.size > 0) this.#settleSoon();
   }
 
   /** False while another member looks. */
@@ -221,37 +318,61 @@ export class PinLooks implements AsyncDisposable {
     // Another member may have looked at them before this one had the lease.
     const due = this.#due(await metadata.pins(), counted);
     const looking = lookingOf(this.#stopping.signal, false);
-    for (const { storePathHash } of due) {
-      looking.signal.throwIfAborted();
-      this.#wanted.delete(storePathHash);
-      const pin = await metadata.findPin(storePathHash);
-      if (pin === undefined) continue;
-      try {
-        await this.#look(pin, looking);
-        this.#failed.delete(storePathHash);
-      } catch (error) {
+    let settleMs = 0;
+    this.#looking++;
+    try {
+      for (const { storePathHash, scope } of due) {
         looking.signal.throwIfAborted();
-        // For example, the storage does not answer, or the closure is too large.
-        this.#failed.set(storePathHash, clock.nowMs());
-        log.debug("pin not looked at", { hash: storePathHash, error: messageOf(error) });
+        const startedAtMs = clock.nowMs();
+        this.#wanted.delete(storePathHash);
+        this.#again.delete(storePathHash);
+        const pin = await metadata.findPin(storePathHash);
+        if (pin === undefined) continue;
+        try {
+          await this.#look(pin, looking, scope);
+          this.#failed.delete(storePathHash);
+        } catch (error) {
+          looking.signal.throwIfAborted();
+          // For example, the storage does not answer, or the closure is too large.
+          this.#failed.set(storePathHash, clock.nowMs());
+          log.debug("pin not looked at", { hash: storePathHash, error: messageOf(error) });
+        }
+        if (scope === "missing") settleMs += clock.nowMs() - startedAtMs;
       }
+    } finally {
+      if (settleMs > 0) [this.#settleMs, this.#settledAtMs] = [settleMs, clock.nowMs()];
+      this.#ended();
     }
     return true;
   }
 
-  /** The pins whose look is too old, or of which other paths are missing now. */
-  #due(pins: readonly PinRoot[], counted: MissingCounts): readonly PinRoot[] {
-    const nowMs = this.#deps.nowMs();
-    return pins.filter(({ storePathHash, keepComplete, look }) => {
-      if (this.#wanted.has(storePathHash)) return true;
-      const failedAtMs = this.#failed.get(storePathHash) ?? -Infinity;
-      if (clock.nowMs() - failedAtMs < AGAIN_MS) return false;
-      if (look === undefined) return true;
-      if (look.atMs < lastNightMs(nowMs)) return true;
-      const missing = counted.get(storePathHash);
-      if (missing !== undefined && missing !== look.uncounted) return true;
-      return keepComplete === true && look.missing > 0 && nowMs - look.atMs >= AGAIN_MS;
+  #due(
+    pins: readonly PinRoot[],
+    counted: MissingCounts,
+  ): readonly { readonly storePathHash: StorePathHash; readonly scope: Scope }[] {
+    return pins.flatMap((pin) => {
+      const { storePathHash } = pin;
+      const scope = this.#scopeDue(pin, counted.get(storePathHash));
+      return scope === undefined ? [] : [{ storePathHash, scope }];
     });
+  }
+
+  /** "all" where the last look is too old, or other paths are missing by the rows. */
+  #scopeDue(
+    { storePathHash, keepComplete, look }: PinRoot,
+    missing: number | undefined,
+  ): Scope | undefined {
+    const nowMs = this.#deps.nowMs();
+    if (this.#wanted.has(storePathHash)) return "all";
+    const failedAtMs = this.#failed.get(storePathHash) ?? -Infinity;
+    if (clock.nowMs() - failedAtMs < AGAIN_MS) return undefined;
+    if (look === undefined || look.atMs < lastNightMs(nowMs)) return "all";
+    if (missing !== undefined && missing !== look.uncounted) return "all";
+    if (look.missing === 0) return undefined;
+    if (keepComplete === true && nowMs - look.atMs >= AGAIN_MS) return "all";
+    // This process does not know what was missing where another one has looked.
+    const isKnown = this.#awaited.get(storePathHash)?.atMs === look.atMs;
+    return !isKnown || this.#again.has(storePathHash) ? "missing" : undefined;
   }
 
   /** The missing paths of each closure by the rows, every ten minutes: a Worker counts them. */
@@ -262,21 +383,29 @@ export class PinLooks implements AsyncDisposable {
     try {
       const waiter = { client: REQUEST_ID, signal: this.#stopping.signal };
       const closures = await this.#deps.counts.closures(waiter);
-      return new Map(closures.map(({ root, missing }) => [root, missing]));
+      return new Map(closures.map(({ root, missing, lost = 0 }) => [root, missing - lost]));
     } catch {
       return new Map();
     }
   }
 
-  async #look(pin: PinRoot, looking: Looking): Promise<PinLook> {
-    const { metadata, closures, nowMs } = this.#deps;
-    const { storePathHash: root, keepComplete } = pin;
+  async #look(pin: PinRoot, looking: Looking, scope: Scope): Promise<PinLook> {
+    const { metadata, closures, nowMs, looked } = this.#deps;
+    const { storePathHash: root, keepComplete, look: before } = pin;
+    const { lost: lostBefore = [] } = before ?? {};
+    const suspects = scope === "missing" && lostBefore.length < LOST_MAX && new Set(lostBefore);
     for (let round = 0;; round++) {
       const paths = await closures.paths(root, looking.signal);
-      const all = paths.map(({ storePathHash }) => storePathHash);
-      const isHere = await eachOf(all, looking, (path) => this.#isHere(path, looking));
+      const isHere = await eachOf(
+        paths,
+        looking,
+        ({ storePathHash, isKept }) =>
+          suspects && !suspects.has(storePathHash)
+            ? Promise.resolve(isKept)
+            : this.#isHere(storePathHash, looking),
+      );
       const missing = paths.filter((_, at) => !isHere[at]);
-      if (missing.length > 0 && keepComplete && round < ROUNDS_MAX) {
+      if (scope === "all" && missing.length > 0 && keepComplete && round < ROUNDS_MAX) {
         const fetched = await eachOf(
           missing,
           looking,
@@ -285,16 +414,47 @@ export class PinLooks implements AsyncDisposable {
         if (fetched.some(Boolean)) continue;
       }
       const atMs = nowMs();
-      const completeAtMs = missing.length === 0 ? atMs : pin.look?.completeAtMs;
+      const completeAtMs = missing.length === 0 ? atMs : before?.completeAtMs;
+      const lost = missing.filter(({ isKept }) => isKept).slice(0, LOST_MAX);
+      const found = await this.#whereabouts(missing, looking, scope);
+      const isAsked = scope === "all" || (found.unasked ?? 0) <= (before?.unasked ?? 0);
       const look: PinLook = {
-        ...{ atMs, paths: all.length, missing: missing.length },
-        ...await this.#whereabouts(missing, looking),
-        uncounted: paths.filter(({ isKept }) => !isKept).length,
+        ...{ atMs, paths: paths.length, missing: missing.length },
+        ...found,
+        uncounted: isAsked ? paths.filter(({ isKept }) => !isKept).length : UNLIKE_ANY,
+        ...lost.length === 0 ? {} : { lost: lost.map(({ storePathHash }) => storePathHash) },
         ...completeAtMs === undefined ? {} : { completeAtMs },
       };
+      if (scope === "missing" && before !== undefined && isAlike(look, before)) {
+        await this.#await(root, before, missing, looking);
+        return before;
+      }
       await metadata.notePin(root, { look });
+      looked();
+      await this.#await(root, look, missing, looking);
       return look;
     }
+  }
+
+  /** Notes what would end that the paths are missing. */
+  async #await(
+    root: StorePathHash,
+    { atMs }: PinLook,
+    missing: readonly ClosurePath[],
+    looking: Looking,
+  ): Promise<void> {
+    this.#awaited.delete(root);
+    if (missing.length === 0) return;
+    const held = this.#awaited.values().reduce((sum, { names }) => sum + names.size, 0);
+    const names = new Set<string>();
+    // A NAR for each of them, too.
+    const noted = held + 2 * missing.length > AWAITED_MAX ? [] : missing;
+    await eachOf(noted, looking, async ({ storePathHash }) => {
+      names.add(storePathHash);
+      const row = await this.#deps.metadata.findNarinfo(storePathHash);
+      if (row !== undefined) names.add(row.narName);
+    });
+    this.#awaited.set(root, { atMs, names });
   }
 
   /** Throws while the storage or the database cannot tell. */
@@ -375,15 +535,18 @@ export class PinLooks implements AsyncDisposable {
   async #whereabouts(
     missing: readonly ClosurePath[],
     looking: Looking,
+    scope: Scope,
   ): Promise<Pick<PinLook, "upstream" | "nowhere" | "unasked" | "examples">> {
-    const { asked, signal } = looking;
-    const untilMs = clock.nowMs() + ASKING_MAX_MS;
+    const { signal } = looking;
+    const asked = scope === "all" ? looking.asked : this.#asked;
+    const untilMs = scope === "all" ? clock.nowMs() + ASKING_MAX_MS : -Infinity;
     const answers = await eachOf(missing, looking, async ({ storePathHash }) => {
       const known = asked.get(storePathHash);
       if (known !== undefined) return known;
       if (clock.nowMs() >= untilMs) return "unasked";
       const answer = await this.#ask(storePathHash, signal);
       asked.set(storePathHash, answer);
+      this.#asked.set(storePathHash, answer);
       return answer;
     });
     const count = (where: Whereabouts) => answers.filter((answer) => answer === where).length;
@@ -437,6 +600,15 @@ export class PinLooks implements AsyncDisposable {
     const name = await this.#deps.nameOf(pin.storePathHash) ?? null;
     return { root: pin.storePathHash, name, ...shownNotes({ ...pin, look }) };
   }
+}
+
+function isIncomplete({ look }: PinRoot): boolean {
+  return look !== undefined && look.missing > 0;
+}
+
+function isAlike(look: PinLook, before: PinLook): boolean {
+  return look.paths === before.paths && look.missing === before.missing &&
+    look.lost?.length === before.lost?.length;
 }
 
 function lookingOf(signal: AbortSignal, reads: boolean): Looking {

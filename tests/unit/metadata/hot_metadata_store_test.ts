@@ -47,6 +47,27 @@ Deno.test("HotMetadataStore: a change by another process is seen after its notic
   assert.equal(await hot.findNarinfo(storePathHash), undefined);
 });
 
+Deno.test("HotMetadataStore: it tells what has arrived once it is written, by whomever", async () => {
+  await using metadata = new MemoryMetadataStore();
+  const hot = new HotMetadataStore(metadata, createLogger("error", { write() {} }));
+  const arrived: unknown[] = [];
+  hot.whenArrived((names) => void arrived.push(names));
+  const narinfo = memoryPut(hash("a"), []);
+  const { nar: { name } } = narinfo;
+  await hot.apply([narinfo]);
+  await hot.apply(keep(fileOf(name)));
+  await assert.rejects(hot.apply(keep(fileOf(name)).slice(1)), "without an intent");
+  assert.deepEqual(arrived, [
+    { storePaths: [hash("a")], nars: [] },
+    { storePaths: [], nars: [name] },
+  ]);
+  const others = { storePaths: [storePathHash], nars: [] };
+  for (const changed of [others, "all"] as const) {
+    hot.forgetChanged(changed);
+    assert.deepEqual(arrived.at(-1), changed);
+  }
+});
+
 Deno.test("HotMetadataStore: each change of rows and pins raises the generation", async () => {
   const hot = new HotMetadataStore(
     new MemoryMetadataStore(),

@@ -131,6 +131,22 @@ Deno.test("pin watch: roots are read after a change and every half minute, no mo
   await pins[Symbol.asyncDispose]();
 });
 
+Deno.test("pin watch: after a change the next reader waits for the count that it needs", async () => {
+  const { state, pins } = watched(1);
+  assert.equal((await pins.list())?.roots[0]?.size, undefined);
+  state.closure.resolve();
+  await eventually("it is counted", async () => (await pins.list())?.countedAtMs === 0);
+  assert.equal(state.counts, 1);
+
+  state.nowMs = 5;
+  pins.changed();
+  assert.equal((await pins.list())?.countedAtMs, 5);
+  state.nowMs = 9;
+  assert.equal((await pins.list())?.countedAtMs, 5);
+  assert.equal(state.counts, 2);
+  await pins[Symbol.asyncDispose]();
+});
+
 Deno.test("pin watch: pins that are too many to count are still shown", async () => {
   const { state, pins } = watched(2);
   await pins.list();

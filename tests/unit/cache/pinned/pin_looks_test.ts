@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { PinLooks, type PinLooksDeps } from "../../../../src/cache/pinned/pin_looks.ts";
 import type { WorkLease } from "../../../../src/locks/leases.ts";
 import { NO_OTHER_MEMBERS } from "../../../../src/locks/work_leases.ts";
+import type { NarName } from "../../../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../../../src/nix/store_path.ts";
 import { clock, playRuntime } from "../../../../src/runtime/current.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
@@ -32,15 +33,18 @@ async function scene() {
     isStoreAway: false,
     counts: 0,
     counted: 0,
+    ...{ looked: 0, listed: 0 },
     /** Further paths of the closure, which are not here. */
     further: 0,
-    /** An upstream takes so long for an answer, and the storage to open a file. */
-    ...{ answerMs: 0, openMs: 0 },
+    /** So long take an upstream for an answer, the storage to open a file, and a list of paths. */
+    ...{ answerMs: 0, openMs: 0, listMs: 0 },
   };
   const deps: PinLooksDeps = {
     metadata,
     closures: {
       async paths() {
+        state.listed++;
+        if (state.listMs > 0) await clock.pause(state.listMs);
         const here = [2, 1, 0].map((node) => ({ storePathHash: hashOfNode(node), isKept: true }));
         return [
           ...here,
@@ -91,6 +95,7 @@ async function scene() {
         return { ...lease, kind: state.lease, [Symbol.asyncDispose]: async () => undefined };
       },
     },
+    looked: () => void state.looked++,
     nowMs: () => clock.wallMs(),
     log,
   };
@@ -246,6 +251,132 @@ playTest(
     assert.equal(state.asked.length, 80);
   },
 );
+
+/** A night after which one path is lost, and the pin incomplete. */
+async function loseOne({ state, narOf }: Scene) {
+  await clock.pause(61_000);
+  const nar = await narOf(0) ?? ("" as NarName);
+  state.gone.add(nar);
+  await clock.pause(24 * HOUR_MS);
+  return { storePaths: [], nars: [nar] };
+}
+
+playTest(
+  "pin looks: a lost file that is stored again ends the problem in seconds, and asks nobody",
+  async (parts) => {
+    const { state, problems, looks } = parts;
+    const stored = await loseOne(parts);
+    const { lost, missing } = await parts.look() ?? {};
+    assert.deepEqual([missing, lost], [1, [hashOfNode(0)]]);
+    const { opened, asked: { length: asked } } = state;
+
+    state.gone.clear();
+    looks.arrived(stored);
+    await clock.pause(3_000);
+    const look = await parts.look();
+    assert.deepEqual([look?.missing, look?.lost], [0, undefined]);
+    assert.equal(look?.completeAtMs, look?.atMs);
+    assert.equal(problems.list()[0]?.overAtMs, look?.atMs);
+    assert.equal(state.opened - opened, 1, "the lost one alone");
+    assert.equal(state.asked.length, asked);
+    assert.equal(state.looked, 3, "each look is told");
+  },
+);
+
+playTest(
+  "pin looks: whatever else arrives costs no look, and what arrives changes nothing writes none",
+  async (parts) => {
+    const { state, looks } = parts;
+    const stored = await loseOne(parts);
+    const { listed, looked } = state;
+    for (let count = 0; count < 100; count++) {
+      const other = hashOfNode(count + 10);
+      looks.arrived({ storePaths: [other], nars: [`${other}.nar` as NarName] });
+      await clock.pause(100);
+    }
+    assert.equal(state.listed, listed);
+    looks.arrived(stored);
+    await clock.pause(3_000);
+    assert.deepEqual([state.listed - listed, state.looked - looked], [1, 0], "it is still lost");
+  },
+);
+
+playTest("pin looks: a path that arrives while a look asks is not overlooked", async (parts) => {
+  const { state, looks, narOf } = parts;
+  await clock.pause(61_000);
+  const nar = await narOf(0) ?? ("" as NarName);
+  state.gone.add(nar);
+  state.answerMs = 60_000;
+  looks.want(ROOT);
+  await clock.pause(30_000);
+  state.gone.clear();
+  looks.arrived({ storePaths: [], nars: [nar] });
+  await clock.pause(29_000);
+  assert.equal((await parts.look())?.missing, 0, "it is the look before");
+  await clock.pause(5_000);
+  const look = await parts.look();
+  assert.deepEqual([look?.missing, look?.nowhere], [0, 0]);
+  assert.equal(parts.problems.list()[0]?.overAtMs, look?.atMs);
+});
+
+playTest(
+  "pin looks: what an arrival reveals is not asked yet, until the next count of the rows",
+  async (parts) => {
+    const { state, looks } = parts;
+    state.further = 1;
+    await clock.pause(61_000);
+    assert.deepEqual((await parts.look())?.nowhere, 1);
+    const { asked: { length: asked } } = state;
+    state.further = 3;
+    state.counted = 1;
+    looks.arrived({ storePaths: [hashOfNode(1_000)], nars: [] });
+    await clock.pause(3_000);
+    const { missing, nowhere, unasked } = await parts.look() ?? {};
+    assert.deepEqual([missing, nowhere, unasked], [3, 1, 2]);
+    assert.equal(state.asked.length, asked);
+    state.counted = 3;
+    await clock.pause(11 * 60_000);
+    const later = await parts.look();
+    assert.deepEqual([later?.missing, later?.nowhere, later?.unasked], [3, 3, undefined]);
+  },
+);
+
+playTest(
+  "pin looks: another process learns what is missing, and then sees it arrive",
+  async (parts) => {
+    const { state, deps } = parts;
+    const stored = await loseOne(parts);
+    await parts.looks[Symbol.asyncDispose]();
+    await using next = new PinLooks(deps);
+    const [before, { opened, asked: { length: asked } }] = [await parts.look(), state];
+    await clock.pause(61_000);
+    assert.deepEqual(await parts.look(), before);
+    assert.deepEqual([state.opened - opened, state.asked.length], [1, asked]);
+    state.gone.clear();
+    next.arrived(stored);
+    await clock.pause(3_000);
+    assert.equal((await parts.look())?.missing, 0);
+    state.gone.add(stored.nars[0] ?? "");
+    await clock.pause(24 * HOUR_MS);
+    state.gone.clear();
+    next.arrived("all");
+    await clock.pause(61_000);
+    assert.equal((await parts.look())?.missing, 0, "another process wrote, and does not say what");
+  },
+);
+
+playTest("pin looks: looks at what arrives take a tenth of the time", async (parts) => {
+  const { state, looks } = parts;
+  state.further = 1;
+  await clock.pause(61_000);
+  state.listMs = 2_000;
+  const { listed } = state;
+  for (let count = 0; count < 600; count++) {
+    looks.arrived({ storePaths: [hashOfNode(1_000)], nars: [] });
+    await clock.pause(100);
+  }
+  assert.ok(state.listed - listed <= 4, `${state.listed - listed} in a minute`);
+});
 
 playTest("pin looks: three members share one look of a night", async (parts) => {
   const { state, deps } = parts;
