@@ -2,35 +2,55 @@
 // version that runs these sources, or the path of an executable, such as a script that starts older
 // sources. Arguments beside `--turns` and the two go to each bench: `--quick`, `--only TEXT`.
 import { parseArgs } from "node:util";
-import { compare, type Median, type Turn } from "./bench/compare.ts";
-import { REPOSITORY } from "./bench/workplace.ts";
+import { REPOSITORY } from "./bench/servers.ts";
+import { median } from "./median.ts";
 import { optionsOrExit } from "./options_or_exit.ts";
 
 const USAGE =
   "scripts/deno task bench-turns 2.6.8|PATH newest|PATH [--turns 3] [--quick] [--only TEXT]";
 
-interface TurnsOptions {
-  readonly before: string;
-  readonly after: string;
-  readonly turnsCount: number;
-  /** Arguments of each bench. */
-  readonly words: readonly string[];
+/** Allowed loss in percent. */
+const WORSE_PERCENT_MAX = 5;
+
+/** A figure's median, as the bench writes it. */
+interface Median {
+  readonly name: string;
+  readonly unit: string;
+  readonly value: number;
 }
 
 const { before, after, turnsCount, words } = optionsOrExit(readOptions, USAGE);
-
-const turns: Turn[] = [];
-for (let turn = 0; turn < turnsCount; turn++) {
+const turns: (readonly [readonly Median[], readonly Median[]])[] = [];
+while (turns.length < turnsCount) {
   // The first one changes in each turn.
-  if (turn % 2 === 0) turns.push([await benchOf(before), await benchOf(after)]);
-  else {
-    const second = await benchOf(after);
-    turns.push([await benchOf(before), second]);
-  }
+  const isSwapped = turns.length % 2 === 1;
+  const [one, other] = isSwapped ? [after, before] : [before, after];
+  const results = [await benchOf(one), await benchOf(other)] as const;
+  turns.push(isSwapped ? [results[1], results[0]] : results);
 }
-const { table, worse } = compare([before, after], turns);
-console.log(table);
-Deno.exit(worse.length === 0 ? 0 : 1);
+console.log(`| figure | ${before} | ${after} | worse by | in each turn | |`);
+console.log("| --- | --- | --- | --- | --- | --- |");
+let isWorse = false;
+for (const { name, unit } of turns[0]?.[0] ?? []) {
+  const pairs = turns.map((pair) =>
+    pair.map((medians) => medians.find((one) => one.name === name)?.value ?? NaN)
+  );
+  // A rate is worse if it is less. Other work of the machine affects both sides of a turn.
+  const percents = pairs.map(([one = NaN, other = NaN]) =>
+    100 * (unit.endsWith("/s") ? one / other - 1 : other / one - 1)
+  );
+  const percent = median(percents);
+  // NaN does not prove that a figure is as good.
+  const isRowWorse = !(percent <= WORSE_PERCENT_MAX);
+  isWorse ||= isRowWorse;
+  const shown = [0, 1].map((at) => {
+    return `${median(pairs.map((pair) => pair[at] ?? NaN)).toPrecision(4)} ${unit}`;
+  });
+  const each = percents.map((one) => one.toFixed(1)).join(", ");
+  const verdict = isRowWorse ? "WORSE" : "as good";
+  console.log(`| ${[name, ...shown, `${percent.toFixed(1)} %`, each, verdict].join(" | ")} |`);
+}
+Deno.exit(isWorse ? 1 : 0);
 
 /** One bench, in its own process. A slash tells an executable from a Deno version. */
 async function benchOf(larder: string): Promise<readonly Median[]> {
@@ -51,7 +71,7 @@ async function benchOf(larder: string): Promise<readonly Median[]> {
 }
 
 /** Throws an Error that explains invalid arguments. */
-function readOptions(args: readonly string[]): TurnsOptions {
+function readOptions(args: readonly string[]) {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
@@ -67,9 +87,6 @@ function readOptions(args: readonly string[]): TurnsOptions {
   }
   const turnsCount = Number(values.turns);
   if (!(turnsCount >= 1)) throw new Error(`--turns is "${values.turns}": expected 1 or more`);
-  const words = [
-    ...(values.quick ? ["--quick"] : []),
-    ...(values.only === undefined ? [] : ["--only", values.only]),
-  ];
-  return { before, after, turnsCount, words };
+  const only = values.only === undefined ? [] : ["--only", values.only];
+  return { before, after, turnsCount, words: [...values.quick ? ["--quick"] : [], ...only] };
 }

@@ -1,24 +1,20 @@
 // Runs one to three real larders with a size limit, random faults and arbitrary clients, and checks
-// every answer byte for byte. See scripts/soak/options.ts for the options.
+// every answer byte for byte.
+import { parseArgs } from "node:util";
 import { messageOf } from "../src/base/failure.ts";
+import { clock } from "../src/runtime/current.ts";
 import { runLarder } from "../tests/support/run_larder.ts";
 import { servedNar, servedNarinfo } from "../tests/support/served_nar.ts";
 import type { StoreObject } from "../tests/support/store_object.ts";
-import { Attacker } from "./soak/attacker.ts";
 import { Client } from "./soak/client.ts";
 import { Cluster } from "./soak/cluster.ts";
-import { Dice } from "./soak/dice.ts";
 import { harm } from "./soak/harm.ts";
-import { Monitor } from "./soak/monitor.ts";
-import { readOptions, type SoakOptions, USAGE } from "./soak/options.ts";
-import { mib, report } from "./soak/report.ts";
-import { Tally } from "./soak/tally.ts";
-import { World } from "./soak/world.ts";
+import { mib, Monitor, report, Tally } from "./soak/report.ts";
+import { diceOf, World } from "./soak/world.ts";
 import { optionsOrExit } from "./options_or_exit.ts";
 
 /** A fifth of all files, so that evictions never stop. */
 const LIMIT_BYTES = 24 << 20;
-const ATTACKERS = 10;
 const MINUTE_MS = 60_000;
 const LOOK_MS = 1_000;
 const LOOKS_PER_LINE = MINUTE_MS / LOOK_MS;
@@ -30,17 +26,63 @@ const DEAD_MAX_MS = 45_000;
 /** Time limit after the faults, for everything to be available again. */
 const RECOVERY_MAX_MS = 60_000;
 
-const options = optionsOrExit(readOptions, USAGE);
-Deno.exit(await soak(options) ? 0 : 1);
+const USAGE = `Larders among failing upstreams and unruly clients; every answer is checked.
+
+  --minutes N  how long, parts of one too (default 10)
+  --clients N  how many at once (default 200)
+  --seed N     what happens (default: another one each time, printed)
+  --members N  one larder (default), or two or three on one storage
+  --harm       from time to time, kill, restart or pause a larder
+
+Two and more need redis-server. They use PostgreSQL where that is installed, else SQLite. NAR files
+are in S3 where scripts/versitygw has built a server, else in a folder. --harm also separates those
+larders, stops and freezes Redis and PostgreSQL, and lets S3 refuse, wait and cut.
+
+Exit status 1: a wrong byte, a 5xx response to a narinfo or NAR request, or no recovery in the end.
+Status 1, too: growing memory, a disk beyond its limit, or a file left open.
+`;
+
+Deno.exit(await soak(optionsOrExit(readOptions, USAGE)) ? 0 : 1);
+
+/** Throws an Error that explains invalid arguments. */
+function readOptions(words: readonly string[]) {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      minutes: { type: "string", default: "10" },
+      clients: { type: "string", default: "200" },
+      seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
+      members: { type: "string", default: "1" },
+      harm: { type: "boolean", default: false },
+    },
+  });
+  const members = Number(values.members);
+  if (![1, 2, 3].includes(members)) {
+    throw new Error(`--members is "${values.members}": expected 1, 2 or 3`);
+  }
+  return {
+    members,
+    minutes: positive("minutes", values.minutes),
+    clients: Math.ceil(positive("clients", values.clients)),
+    seed: positive("seed", values.seed),
+    harm: values.harm,
+  };
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new Error(`--${name} is "${text}": expected a number above 0`);
+  return value;
+}
 
 /** Resolves to true if there were no problems. */
-async function soak(given: SoakOptions): Promise<boolean> {
+async function soak(given: ReturnType<typeof readOptions>): Promise<boolean> {
   const { minutes, clients, seed, members } = given;
   const harms = given.harm ? " --harm" : "";
   console.error(
     `soak: ${clients} clients, ${minutes} min, --members ${members} --seed ${seed}${harms}`,
   );
-  const diceFor = (name: string) => new Dice(seed, name);
+  const diceFor = (name: string) => diceOf(seed, name);
   await using world = await World.open(diceFor("world"));
   await using cluster = await Cluster.start(world, { count: members, limitBytes: LIMIT_BYTES });
   const [tally, monitor] = [new Tally(), new Monitor(LIMIT_BYTES)];
@@ -51,31 +93,18 @@ async function soak(given: SoakOptions): Promise<boolean> {
     using _watch = watch(cluster, monitor, tally);
     world.fail(diceFor("upstreams"));
     const harming = given.harm ? harm(cluster, diceFor("harm"), isOver) : harmed;
-    const portFor = (dice: Dice) => () => dice.pick(cluster.members).larder?.port;
-    const actors = [
-      ...Array.from({ length: clients }, (_, at) => {
-        const dice = diceFor(`client ${at}`);
-        return new Client({ dice, tally, world, port: portFor(dice) });
-      }),
-      ...Array.from({ length: ATTACKERS }, (_, at) => {
-        const dice = diceFor(`attacker ${at}`);
-        return new Attacker({ dice, tally, world, port: portFor(dice) });
-      }),
-    ];
-    await Promise.all(actors.map(async (actor) => {
-      while (!isOver()) await actor.act();
+    await Promise.all(Array.from({ length: clients }, async (_, at) => {
+      const dice = diceFor(`client ${at}`);
+      const port = () => dice.pick(cluster.members).larder?.port;
+      const client = new Client({ dice, tally, world, port });
+      while (!isOver()) await client.act();
     }));
     harmed = await harming;
   }
   await world.mend();
   const endProblems = await problemsAtTheEnd(cluster, world, monitor);
-  const { text, wrongs } = report({
-    tally,
-    monitor,
-    limitBytes: LIMIT_BYTES,
-    harms: harmed,
-    endProblems,
-  });
+  const findings = { tally, monitor, limitBytes: LIMIT_BYTES, harms: harmed, endProblems };
+  const { text, wrongs } = report(findings);
   console.log(text);
   for (const wrong of wrongs) console.log(`WRONG: ${wrong}`);
   return wrongs.length === 0;
@@ -113,13 +142,13 @@ async function problemsAtTheEnd(
   for (const [at, object] of world.objects.filter(has).entries()) {
     const port = ports[at % ports.length] ?? 0;
     while (await lackOf(port, object) !== "") {
-      await pause(RETRY_MS);
+      await clock.pause(RETRY_MS);
       if (performance.now() < untilMs) continue;
       problems.push(`${object.baseName}, with all upstreams right: ${await lackOf(port, object)}`);
       break;
     }
   }
-  await pause(QUIET_MS);
+  await clock.pause(QUIET_MS);
   for (const larder of cluster.larders) monitor.look(larder);
   const left = await leftOver(`${cluster.storage}/tmp`, cluster.members.length);
   if (left.length > 0) problems.push(`left over: ${JSON.stringify(left)}`);
@@ -141,7 +170,7 @@ async function leftOver(spool: string, members: number): Promise<readonly unknow
       ? folders
       : folders.flatMap((name) => [...Deno.readDirSync(`${spool}/${name}`)]);
     if (left.length === 0 || performance.now() > untilMs) return left;
-    await pause(RETRY_MS);
+    await clock.pause(RETRY_MS);
   }
 }
 
@@ -155,8 +184,4 @@ async function lackOf(port: number, { storePathHash }: StoreObject): Promise<str
     // A narinfo fetched during its NAR's download may forward a wrong size.
     return message.startsWith("FileSize") ? "" : message;
   }
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

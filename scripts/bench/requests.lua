@@ -18,8 +18,9 @@ local function now_us()
   return tonumber(now.seconds) * 1e6 + tonumber(now.nanoseconds) / 1e3
 end
 
-local function result(count, us, refused, broken, late_us)
-  io.write(string.format("result %d %d %d %d %d\n", count, us, refused, broken, late_us))
+local function result(...)
+  io.write(string.format("result %d %d %d %d %d\n", ...))
+  io.flush()
 end
 
 function init(args)
@@ -35,7 +36,6 @@ function init(args)
     if status ~= 200 then refused = refused + 1 end
     if answered < #requests then return end
     result(answered, now_us() - started_us, refused, 0, 0)
-    io.flush()
     os.exit(0)
   end
 end

@@ -1,18 +1,15 @@
 import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
 import type { Bytes } from "../../src/base/bytes.ts";
-import type { Compression } from "../../src/nix/compression.ts";
-import { sha256FromDigest } from "../../src/nix/hash.ts";
-import { decompress } from "../../tests/support/decompressors.ts";
+import { clock } from "../../src/runtime/current.ts";
 import { RawConnection, type RawHead, requestText } from "../../tests/support/raw_http.ts";
 import type { StoreObject } from "../../tests/support/store_object.ts";
-import type { Dice } from "./dice.ts";
-import { FALSE_COMPRESSIONS } from "./liar.ts";
-import type { Tally } from "./tally.ts";
-import type { World } from "./world.ts";
+import { resetConnections } from "../../tests/support/resets.ts";
+import type { SeededDice } from "../../tests/simulation/seeded_dice.ts";
+import type { Tally } from "./report.ts";
+import { weighted, type World } from "./world.ts";
 
 export interface ClientDeps {
-  readonly dice: Dice;
+  readonly dice: SeededDice;
   readonly tally: Tally;
   readonly world: World;
   /** Port of larder; `undefined` while it restarts. */
@@ -25,8 +22,6 @@ interface Wanted {
   readonly bytes: Uint8Array;
   /** False if the narinfo has a wrong size. */
   readonly isSizeRight: boolean;
-  /** Set if the narinfo has a liar's file hash: then every file of the signed NAR is right. */
-  readonly anyFileOf?: { readonly narHash: string; readonly compression: Compression };
 }
 
 /** A request without an answer for so long is larder's fault. */
@@ -36,8 +31,10 @@ const SLOW_PAUSE_MS = 50;
 const KNOWN_MAX = 200;
 /** Some ranges begin beyond the end. */
 const BEYOND_PART = 1.1;
+const RESETS = { count: 300, perSecond: 60 } as const;
+const STALL_MS = 5_000;
 
-/** A client that acts at random, and checks every byte. */
+/** A client that acts at random, with bad manners at times, and checks every byte. */
 export class Client {
   readonly #deps: ClientDeps;
   readonly #known: Wanted[] = [];
@@ -53,6 +50,9 @@ export class Client {
     { weight: 2, do: () => this.#change("POST", "/pin/") },
     { weight: 3, do: () => this.#change("DELETE", "/pin/") },
     { weight: 2, do: () => this.#change("DELETE", "/") },
+    { weight: 0.1, do: () => this.#reset() },
+    { weight: 1, do: () => this.#stall() },
+    { weight: 1, do: () => this.#garbage() },
   ];
 
   constructor(deps: ClientDeps) {
@@ -62,7 +62,7 @@ export class Client {
   /** Never throws for larder's faults: those go to the tally. */
   async act(): Promise<void> {
     try {
-      await this.#deps.dice.weighted(this.#acts).do();
+      await weighted(this.#deps.dice, this.#acts).do();
     } catch (error) {
       // The process was killed, or is not there yet.
       if (!(error instanceof Error && GONE.includes(error.name))) throw error;
@@ -81,21 +81,13 @@ export class Client {
       const line = (key: string) => new RegExp(`^${key}: (.*)$`, "m").exec(text)?.[1] ?? "";
       const bytes = (await world.filesOf(object)).get(line("Compression"));
       const url = line("URL");
-      // The compression is unsigned: the NAR of such a narinfo is never a whole 200.
-      const isFalse = FALSE_COMPRESSIONS.includes(line("Compression"));
-      if ((bytes === undefined && !isFalse) || url === "" || !isOf(object, line)) {
+      if (bytes === undefined || url === "" || !isOf(object, line)) {
         return tally.wrong(`narinfo of ${object.baseName}:\n${text}`);
       }
       if (this.#known.length === KNOWN_MAX) this.#known.shift();
       const size = line("FileSize");
-      const isSizeRight = size === "" || Number(size) === bytes?.length;
-      const wanted = { path: `/${url}`, bytes: bytes ?? new Uint8Array(), isSizeRight };
-      const [narHash, compression] = [line("NarHash"), line("Compression") as Compression];
-      this.#known.push(
-        isFileHash(line("FileHash"), bytes)
-          ? wanted
-          : { ...wanted, anyFileOf: { narHash, compression } },
-      );
+      const isSizeRight = size === "" || Number(size) === bytes.length;
+      this.#known.push({ path: `/${url}`, bytes, isSizeRight });
       this.#outcome("narinfo", status, true);
     });
   }
@@ -130,8 +122,7 @@ export class Client {
       const isKnown = headers.get("x-cache") === "HIT" || end === bytes.length;
       const isWhole = reader.isComplete && (status === 200 || isKnown);
       const part = status === 206 ? { ...wanted, bytes: bytes.subarray(first, end) } : wanted;
-      const isLie = wanted.anyFileOf !== undefined;
-      if (status === 416 && first < bytes.length && isSizeRight && !isLie) {
+      if (status === 416 && first < bytes.length && isSizeRight) {
         tally.wrong(`${path}: 416 within it`);
       }
       if (status !== 416) await this.#check(status, { ...part, got }, isWhole);
@@ -149,7 +140,7 @@ export class Client {
 
   async #abort(): Promise<void> {
     const { dice, world, tally } = this.#deps;
-    const path = dice.part() < 0.5
+    const path = dice.happens(0.5)
       ? `/${dice.pick(world.objects).storePathHash}.narinfo`
       : this.#someKnown()?.path;
     if (path === undefined) return;
@@ -165,7 +156,7 @@ export class Client {
         const part = await reader.read(SLOW_PIECE_BYTES);
         parts.push(part);
         isMore = part.length === SLOW_PIECE_BYTES && !reader.isComplete;
-        await new Promise((resolve) => setTimeout(resolve, SLOW_PAUSE_MS));
+        await clock.pause(SLOW_PAUSE_MS);
       }
       const got = await new Blob(parts).bytes();
       await this.#check(status, { ...wanted, got }, reader.isComplete);
@@ -194,6 +185,44 @@ export class Client {
       await reader.read();
       this.#outcome(`${method} ${prefix}`, status, reader.isComplete);
     });
+  }
+
+  async #reset(): Promise<void> {
+    const port = this.#deps.port();
+    if (port === undefined) return;
+    await resetConnections(port, RESETS);
+    this.#deps.tally.count("300 resets, 60 a second");
+  }
+
+  /** Sends a narinfo request, or half of one, and reads nothing. */
+  async #stall(): Promise<void> {
+    const { dice, world, tally } = this.#deps;
+    await using connection = await this.#connect();
+    const text = requestText("GET", `/${dice.pick(world.objects).storePathHash}.narinfo`);
+    await connection?.send(dice.happens(0.5) ? text : text.slice(0, dice.below(text.length)));
+    await clock.pause(dice.below(STALL_MS));
+    tally.count("stalled");
+  }
+
+  /** Sends bytes that are no request, or half of one. */
+  async #garbage(): Promise<void> {
+    const { dice, tally } = this.#deps;
+    await using connection = await this.#connect();
+    if (connection === undefined) return;
+    const text = requestText("POST", this.#pinPath(), { "Transfer-Encoding": "chunked" });
+    const bytes = new TextEncoder().encode(`${text}5\r\nhello\r\n0\r\nX: y\r\n\r\n`);
+    for (let count = 1 + dice.below(4); count > 0; count--) {
+      bytes[dice.below(bytes.length)] = dice.below(256);
+    }
+    await connection.send(bytes);
+    const { status } = await connection.answer();
+    if (status >= 500) tally.wrong(`garbage: status ${status}`);
+    tally.count(`garbage: ${status}`);
+  }
+
+  #pinPath(): string {
+    const { dice, world } = this.#deps;
+    return `/pin/${dice.pick(world.objects).storePathHash}.narinfo`;
   }
 
   async #nar(use: (answer: RawHead, wanted: Wanted) => Promise<void>): Promise<void> {
@@ -232,7 +261,7 @@ export class Client {
   async #connect(): Promise<RawConnection | undefined> {
     const port = this.#deps.port();
     if (port !== undefined) return await RawConnection.open(port);
-    await new Promise((resolve) => setTimeout(resolve, SLOW_PAUSE_MS));
+    await clock.pause(SLOW_PAUSE_MS);
   }
 
   /** Checks whole answers only: larder detects a wrong file at its end at the latest. */
@@ -245,13 +274,6 @@ export class Client {
     if (isRight && (!isWhole || got.length === wanted.length)) return;
     if (!isWhole) {
       tally.count("wrong bytes, not yet known to be: cut, left, or a range");
-    } else if (answer.anyFileOf !== undefined && status === 206) {
-      tally.count("range of another file, under a liar's file hash");
-    } else if (await isAnotherFile(answer)) {
-      tally.count("another file of the signed NAR, under a liar's file hash");
-    } else if (answer.anyFileOf !== undefined && isNamedBy(path, got)) {
-      // larder has evicted the liar's narinfo since. Then the name alone says which file it is.
-      tally.count("the file of a liar's file hash");
     } else if (isRight) {
       tally.wrong(`${path}: ${got.length} bytes that look whole, of ${wanted.length}`);
     } else {
@@ -269,37 +291,10 @@ interface Got extends Wanted {
   readonly got: Bytes;
 }
 
-/** True if the bytes are not the honest file, but decode to the NAR that upstream signed. */
-async function isAnotherFile({ anyFileOf, got }: Got): Promise<boolean> {
-  if (anyFileOf === undefined) return false;
-  try {
-    const nar = await decompress(got, anyFileOf.compression);
-    return `sha256:${sha256FromDigest(sha256(nar))}` === anyFileOf.narHash;
-  } catch {
-    // No decoder takes them.
-    return false;
-  }
-}
-
 const GONE = ["ConnectionRefused", "ConnectionReset", "BrokenPipe", "NotConnected", "Http"];
 
 function isOf(object: StoreObject, line: (key: string) => string): boolean {
   return line("StorePath") === object.storePath &&
     line("NarHash") === `sha256:${object.narHash}` &&
     line("References") === object.references.join(" ");
-}
-
-/** True if a narinfo with this `FileHash` describes these bytes, or says nothing of them. */
-function isFileHash(fileHash: string, bytes: Uint8Array | undefined): boolean {
-  if (fileHash === "" || bytes === undefined) return true;
-  return fileHash === `sha256:${sha256FromDigest(sha256(bytes))}`;
-}
-
-/** True if the hash in a NAR's path is that of the file. */
-function isNamedBy(path: string, file: Uint8Array): boolean {
-  return path.startsWith(`/nar/${sha256FromDigest(sha256(file))}`);
-}
-
-function sha256(bytes: Uint8Array): Uint8Array {
-  return createHash("sha256").update(bytes).digest();
 }

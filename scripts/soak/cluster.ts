@@ -20,20 +20,19 @@ export interface Member {
   larder: LarderProcess | undefined;
 }
 
-/** What several larders share. */
+/** What several larders share; one larder alone has none of them. */
 export interface SharedNeighbours {
-  readonly redis: RedisServer;
+  readonly redis?: RedisServer | undefined;
   /** `undefined` where it is not installed: then the rows are in a file of SQLite. */
-  readonly postgres: PostgresServer | undefined;
+  readonly postgres?: PostgresServer | undefined;
   /** In front of the S3 server; `undefined` where none is built: NAR files are in a folder. */
-  readonly s3: S3FaultProxy | undefined;
+  readonly s3?: S3FaultProxy | undefined;
 }
 
 /** Larders on one storage, which can be killed and started again. */
 export class Cluster implements AsyncDisposable {
   readonly members: readonly Member[];
-  /** `undefined` for one larder alone. */
-  readonly neighbours: SharedNeighbours | undefined;
+  readonly neighbours: SharedNeighbours;
   readonly #flags: LarderFlags;
   readonly #opened: AsyncDisposable;
 
@@ -49,7 +48,7 @@ export class Cluster implements AsyncDisposable {
   }
 
   static async start(
-    { upstreams, liar }: World,
+    { upstreams }: World,
     { count, limitBytes }: { readonly count: number; readonly limitBytes: number },
   ): Promise<Cluster> {
     await using opening = new AsyncDisposableStack();
@@ -59,10 +58,10 @@ export class Cluster implements AsyncDisposable {
       const proxy = opening.use(new FaultProxy({ targetPort: port }));
       return { port, proxy, larder: undefined };
     });
-    const [neighbours, shared] = count === 1 ? [] : await neighboursIn(opening);
+    const [neighbours, shared] = count === 1 ? [{}, {}] : await neighboursIn(opening);
     const flags = {
       "cache-storage-local": storage,
-      "cache-upstream-url": [liar.upstream, ...upstreams].map(({ url }) => url),
+      "cache-upstream-url": upstreams.map(({ url }) => url),
       "cache-upstream-public-key": upstreams.map(({ publicKey }) => publicKey),
       "cache-max-size": String(limitBytes),
       "cache-allow-delete-verb": "true",
@@ -96,7 +95,7 @@ export class Cluster implements AsyncDisposable {
     member.larder = await startLarder({
       ...this.#flags,
       "server-addr": `127.0.0.1:${member.port}`,
-      ...(this.neighbours === undefined ? {} : { "cache-advertise-url": member.proxy.url }),
+      ...(this.neighbours.redis && { "cache-advertise-url": member.proxy.url }),
     });
   }
 
