@@ -2,7 +2,6 @@
 // runtime to embed; where it cannot, DENORT_BIN names the one of the only target.
 import denoJson from "../deno.json" with { type: "json" };
 import { excludedPackageFiles } from "./compile/packages.ts";
-import { sameTimes } from "./compile/same_times.ts";
 import { type Build, buildsOf } from "./compile/targets.ts";
 
 /** File in which the executable finds its commit. */
@@ -115,4 +114,36 @@ function argsOf({ triple, output }: Build): string[] {
     ...excluded.map((path) => `--exclude=${path}`),
     "main.ts",
   ];
+}
+
+/**
+ * Gives these files and folders one time of change, as the executable holds it for each file.
+ * Disposing restores the former times.
+ */
+function sameTimes(paths: readonly string[]): Disposable {
+  const former = new Map<string, Date>();
+  const set = (path: string) => {
+    const { isDirectory, mtime } = Deno.lstatSync(path);
+    if (isDirectory) {
+      return [...Deno.readDirSync(path)].forEach(({ name }) => set(`${path}/${name}`));
+    }
+    if (mtime === null || Deno.lstatSync(path).isSymlink) return;
+    former.set(path, mtime);
+    Deno.utimeSync(path, 0, 0);
+  };
+  for (const path of paths) set(path);
+  return {
+    [Symbol.dispose]() {
+      for (const [path, mtime] of former) restore(path, mtime);
+    },
+  };
+}
+
+/** Deno's lock files in node_modules come and go. */
+function restore(path: string, mtime: Date): void {
+  try {
+    Deno.utimeSync(path, mtime, mtime);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
 }

@@ -2,7 +2,7 @@
 // Arguments name pages; without any it runs all.
 import { DocWorld } from "../tests/support/doc_world.ts";
 import { readPage, runPage } from "../tests/support/doc_pages.ts";
-import { commandPages } from "./doc_commands/pages.ts";
+import { commandPages } from "../tests/support/doc_steps.ts";
 
 const pages = Deno.args.length > 0 ? Deno.args : commandPages(".");
 await using world = await DocWorld.open();

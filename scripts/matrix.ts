@@ -5,12 +5,9 @@ import { redisMissing, RedisServer } from "../tests/support/redis_server.ts";
 import { S3_UNAVAILABLE, S3Server } from "../tests/support/s3_server.ts";
 import { SERVERS_VARIABLE, type SharedServers } from "../tests/support/shared_servers.ts";
 import { type BackEnd, readOptions, USAGE } from "./matrix/options.ts";
+import { optionsOrExit } from "./options_or_exit.ts";
 
-if (Deno.args.includes("--help")) {
-  console.log(USAGE);
-  Deno.exit(0);
-}
-const { combinations, words } = readOptions(Deno.args);
+const { combinations, words } = optionsOrExit(readOptions, USAGE);
 const MISSING = { postgres: postgresMissing, s3: S3_UNAVAILABLE, redis: redisMissing };
 const needed = new Set(combinations.flat());
 const missing = [...needed].map((one) => MISSING[one]).filter((reason) => reason !== "");

@@ -2,9 +2,7 @@
 // materials, and the licences of the packages inside.
 import { createHash } from "node:crypto";
 import denoJson from "../deno.json" with { type: "json" };
-import { billOfMaterials } from "./release/bill_of_materials.ts";
-import { lockedPackages } from "./release/locked_packages.ts";
-import { licenceTexts } from "./release/licence_texts.ts";
+import { billOfMaterials, licenceTexts, lockedPackages } from "./release/locked_packages.ts";
 
 const base = `larder-${denoJson.version}`;
 

@@ -9,9 +9,11 @@ import { Gate } from "../tests/support/faults.ts";
 import { type LarderProcess, startLarder } from "../tests/support/larder_process.ts";
 import { makeStoreObject, type StoreObject } from "../tests/support/store_object.ts";
 import { tempFolder } from "../tests/support/temp_folder.ts";
-import { useFonts } from "./screenshots/fonts.ts";
 import { writePast } from "./screenshots/past.ts";
 import { PULL_ID } from "../tests/support/past_pull.ts";
+
+/** Of the package fonts-dejavu-core. */
+const FONTS = "/usr/share/fonts/truetype/dejavu";
 
 const DESKTOP = 1_200;
 const PHONE = 390;
@@ -250,4 +252,27 @@ async function textOf({ storePathHash }: StoreObject): Promise<string> {
 
 function narUrl({ url }: LarderProcess, text: string): string {
   return `${url}/${/^URL: (.*)$/m.exec(text)?.[1]}`;
+}
+
+/** Lets the browsers that start from now on know the DejaVu fonts alone. */
+function useFonts(folder: string): void {
+  Deno.statSync(`${FONTS}/DejaVuSans-Bold.ttf`);
+  const path = `${folder}/fonts.conf`;
+  Deno.writeTextFileSync(
+    path,
+    `<?xml version="1.0"?>
+<fontconfig>
+  <dir>${FONTS}</dir>
+  <cachedir>${folder}/fonts</cachedir>
+  <alias binding="same">
+    <family>monospace</family>
+    <prefer><family>DejaVu Sans Mono</family></prefer>
+  </alias>
+  <match>
+    <edit name="family" mode="append_last" binding="strong"><string>DejaVu Sans</string></edit>
+  </match>
+</fontconfig>
+`,
+  );
+  Deno.env.set("FONTCONFIG_FILE", path);
 }

@@ -4,14 +4,15 @@
 import { parseArgs } from "node:util";
 import { shrink } from "../tests/simulation/shrink.ts";
 import { drawOptions, runWorld } from "../tests/simulation/world.ts";
+import { optionsOrExit } from "./options_or_exit.ts";
 
 const USAGE = "Usage: simulate [--seed N] [--worlds N] [--seconds N] [--seeds FILE] [--log]";
 
 /** The last events of a world that breaks a promise. */
 const SHOWN_EVENTS = 30;
 
-const values = argumentsOrExit();
-const endsAtMs = performance.now() + values.seconds * 1_000;
+const values = optionsOrExit(readOptions, USAGE);
+const endsAtMs = performance.now() + Number(values.seconds ?? Infinity) * 1_000;
 const startedAtMs = performance.now();
 let [virtualMs, failed, played] = [0, 0, 0];
 for (const seed of seeds()) {
@@ -48,31 +49,24 @@ function* seeds(): Generator<number> {
   }
 }
 
-function argumentsOrExit() {
-  const number = (text: string | undefined, otherwise: number) =>
-    text === undefined ? otherwise : /^[0-9]+$/.test(text) ? Number(text) : NaN;
-  try {
-    const { values: given } = parseArgs({
-      options: {
-        seed: { type: "string" },
-        worlds: { type: "string" },
-        seconds: { type: "string" },
-        seeds: { type: "string" },
-        log: { type: "boolean", default: false },
-      },
-    });
-    const seconds = number(given.seconds, Infinity);
-    const read = {
-      seed: number(given.seed, 1),
-      worlds: number(given.worlds, seconds === Infinity ? 1 : Infinity),
-      ...{ seconds, seeds: given.seeds, log: given.log },
-    };
-    if ([read.seed, read.worlds, read.seconds].some(Number.isNaN)) {
-      throw new TypeError("expected whole numbers");
+/** Throws an Error that explains invalid arguments. */
+function readOptions(words: readonly string[]) {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      seed: { type: "string", default: "1" },
+      worlds: { type: "string" },
+      seconds: { type: "string" },
+      seeds: { type: "string" },
+      log: { type: "boolean", default: false },
+    },
+  });
+  const { seed, seconds, seeds, log } = values;
+  const worlds = values.worlds ?? (seconds === undefined ? "1" : undefined);
+  for (const text of [seed, worlds, seconds]) {
+    if (text !== undefined && !/^[0-9]+$/.test(text)) {
+      throw new Error(`"${text}": expected a number`);
     }
-    return read;
-  } catch (error) {
-    console.error(`${error instanceof Error ? error.message : error}\n${USAGE}`);
-    Deno.exit(2);
   }
+  return { seed: Number(seed), worlds: Number(worlds ?? Infinity), seconds, seeds, log };
 }

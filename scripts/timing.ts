@@ -6,12 +6,12 @@ import { Growth, measureBytes, measureNar } from "../src/cache/verify/measure_na
 import { fakeUpstream } from "../tests/support/fake_upstream.ts";
 import { startLarder } from "../tests/support/larder_process.ts";
 import { FIXTURE_NAR, NAR_FIXTURES } from "../tests/support/nar_fixtures.ts";
-import { programsMissing } from "../tests/support/program.ts";
 import { redisMissing, RedisServer } from "../tests/support/redis_server.ts";
 import { servedNar, servedNarinfo } from "../tests/support/served_nar.ts";
 import { makeStoreObject } from "../tests/support/store_object.ts";
 import { tempFolder } from "../tests/support/temp_folder.ts";
 import { zstdFrame } from "../tests/support/zstd_frames.ts";
+import { median } from "./median.ts";
 import { optionsOrExit } from "./options_or_exit.ts";
 
 const USAGE = `Usage: timing [--samples N] [--only TEXT]
@@ -29,43 +29,12 @@ interface Row {
   readonly sample: () => Promise<{ readonly own: number; readonly twin: number }>;
 }
 
-const BUSY_CLIENTS = 400;
 const BOMBS = 8;
 const FRAMES = 2_000;
 /** Window descriptors of zstd: 128 MiB and 1 KiB. */
 const WINDOWS = { large: 17 << 3, small: 0 };
 
 const ROWS: readonly Row[] = [
-  {
-    name: "start, to the first answer",
-    twin: "a Deno.serve alone",
-    unit: "ms",
-    missing: "",
-    sample: async () => ({
-      own: await timed(async () => {
-        await using larder = await startLarder({ "cache-upstream-url": [] });
-        await (await fetch(`${larder.url}/healthz`)).text();
-      }),
-      twin: await timed(async () => {
-        await using server = await plainServer();
-        await (await fetch(`${server.url}/healthz`)).text();
-      }),
-    }),
-  },
-  {
-    name: `p99 by median of ${BUSY_CLIENTS} busy clients`,
-    twin: "a Deno.serve alone, without turns",
-    unit: "",
-    missing: programsMissing("wrk"),
-    async sample() {
-      await using larder = await startLarder({
-        "cache-upstream-url": [],
-        "server-connections-per-address": `${2 * BUSY_CLIENTS}`,
-      });
-      await using server = await plainServer();
-      return { own: await latenessOf(larder.url), twin: await latenessOf(server.url) };
-    },
-  },
   {
     name: `a NAR beside ${BOMBS} bombs of bzip2`,
     twin: "the NAR alone",
@@ -135,51 +104,10 @@ function shown(values: readonly number[], unit: string): string {
   return `${text(median(values))} | ${text(Math.min(...values))} to ${text(Math.max(...values))}`;
 }
 
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((one, other) => one - other);
-  const middle = (sorted.length - 1) / 2;
-  return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle)] ?? NaN)) / 2;
-}
-
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const startedAtMs = performance.now();
   await work();
   return performance.now() - startedAtMs;
-}
-
-/** A process that answers every request, and is made of nothing but Deno. */
-async function plainServer(): Promise<AsyncDisposable & { readonly url: string }> {
-  const program = `Deno.serve({ hostname: "127.0.0.1", port: 0,
-    onListen: ({ port }) => console.log(port) }, () => new Response("OK\\n"))`;
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["eval", program],
-    stdout: "piped",
-    stderr: "null",
-  }).spawn();
-  const reader = child.stdout.getReader();
-  const { value } = await reader.read();
-  await reader.cancel();
-  return {
-    url: `http://127.0.0.1:${new TextDecoder().decode(value).trim()}`,
-    async [Symbol.asyncDispose]() {
-      child.kill("SIGKILL");
-      await child.status;
-    },
-  };
-}
-
-/** How much later than the median 99 of 100 answers are at most. */
-async function latenessOf(url: string): Promise<number> {
-  const args = ["-t1", `-c${BUSY_CLIENTS}`, "-d2s", "--timeout=30s", "--latency"];
-  const { stdout } = await new Deno.Command("wrk", { args: [...args, `${url}/healthz`] }).output();
-  const output = new TextDecoder().decode(stdout);
-  return latencyMs(output, 99) / latencyMs(output, 50);
-}
-
-/** The latency that wrk prints for a percentile. */
-function latencyMs(output: string, percent: number): number {
-  const [, value, unit] = new RegExp(`^ +${percent}% +([0-9.]+)(us|ms|s)`, "m").exec(output) ?? [];
-  return Number(value) * (unit === "us" ? 0.001 : unit === "ms" ? 1 : 1_000);
 }
 
 /** Time of a NAR's check beside the checks of `count` bombs. */

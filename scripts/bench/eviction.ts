@@ -112,7 +112,7 @@ async function askedMs(url: string): Promise<number> {
 async function makeLargeCache(folder: string): Promise<void> {
   Deno.mkdirSync(`${folder}/nar`);
   using database = await openDatabase(`${folder}/db.sqlite`);
-  database.exec("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF");
+  database.exec("PRAGMA synchronous = OFF; PRAGMA journal_mode = DELETE");
   database.exec("PRAGMA cache_size = -1000000");
   database.exec("BEGIN");
   for (const sql of rowsOf()) database.exec(sql);

@@ -1,4 +1,4 @@
-import { slugOf } from "../docs/heading_slug.ts";
+import { slugOf } from "../docs/markdown.ts";
 
 const COLUMNS_MAX = 100;
 

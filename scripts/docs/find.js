@@ -10,51 +10,38 @@ const EMPTY_WORDS = new Set(
 );
 
 /** What people type, and what these documents say: single words without hyphens. */
-const SYNONYMS = {
-  arm64: ["aarch64", "raspberry"],
-  availability: ["replicas", "machines"],
-  cluster: ["replicas", "machines"],
-  401: ["forbidden", "token"],
-  403: ["forbidden"],
-  dashboard: ["grafana"],
-  delete: ["remove", "evict"],
-  denied: ["forbidden"],
-  docker: ["container", "containers"],
-  expose: ["public", "proxy"],
-  failover: ["replicas", "machines"],
-  freeze: ["hangs"],
-  frozen: ["hangs"],
-  ha: ["replicas", "machines"],
-  hang: ["hangs"],
-  hanging: ["hangs"],
-  https: ["tls", "certificate"],
-  internet: ["public", "proxy"],
-  k8s: ["kubernetes"],
-  kubernetes: ["helm"],
-  limit: ["size", "max"],
-  migrate: ["moving", "migration", "import"],
-  migration: ["moving", "import"],
-  move: ["moving", "import"],
-  nas: ["synology"],
-  offline: ["without", "internet"],
-  open: ["public"],
-  password: ["token"],
-  qnap: ["synology"],
-  quota: ["size", "max"],
-  replica: ["replicas", "machines"],
-  raspberry: ["aarch64"],
-  rotate: ["rotation"],
-  rotating: ["rotation"],
-  size: ["limit", "max"],
-  rpi: ["raspberry"],
-  slow: ["slowness", "timeouts"],
-  stuck: ["hangs"],
-  ssl: ["tls", "certificate"],
-  tls: ["certificate", "https"],
-  two: ["several"],
-  update: ["upgrade"],
-  wrong: ["mismatch"],
-};
+const SYNONYMS = new Map(
+  [
+    ["arm64", "aarch64 raspberry"],
+    ["availability cluster failover ha replica", "replicas machines"],
+    ["401", "forbidden token"],
+    ["403 denied", "forbidden"],
+    ["dashboard", "grafana"],
+    ["delete", "remove evict"],
+    ["docker", "container containers"],
+    ["expose internet", "public proxy"],
+    ["freeze frozen hang hanging stuck", "hangs"],
+    ["https ssl", "tls certificate"],
+    ["k8s", "kubernetes"],
+    ["kubernetes", "helm"],
+    ["limit quota", "size max"],
+    ["migrate", "moving migration import"],
+    ["migration move", "moving import"],
+    ["nas qnap", "synology"],
+    ["offline", "without internet"],
+    ["open", "public"],
+    ["password", "token"],
+    ["raspberry", "aarch64"],
+    ["rotate rotating", "rotation"],
+    ["rpi", "raspberry"],
+    ["size", "limit max"],
+    ["slow", "slowness timeouts"],
+    ["tls", "certificate https"],
+    ["two", "several"],
+    ["update", "upgrade"],
+    ["wrong", "mismatch"],
+  ].flatMap(([words, others]) => words.split(" ").map((word) => [word, others.split(" ")])),
+);
 
 /** Most people ask how to run it, not how it works. */
 const CHAPTER_WEIGHTS = { Reference: 0.7, Design: 0.4, Contribution: 0.2 };
@@ -95,7 +82,7 @@ function finderOf(sections) {
     if (words.length === 0) return [];
     const queries = words.map((word) => ({
       combineWith: "OR",
-      queries: [word, ...(SYNONYMS[word] ?? [])],
+      queries: [word, ...(SYNONYMS.get(word) ?? [])],
     }));
     const all = index.search({ combineWith: "AND", queries });
     // A title may have one of the words, and no section all of them.

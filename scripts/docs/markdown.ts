@@ -1,5 +1,4 @@
 import { Marked, type Tokens } from "marked";
-import { slugOf } from "./heading_slug.ts";
 
 /** A heading and the text below it, up to the next heading. */
 export interface Section {
@@ -84,4 +83,9 @@ function plainText(markdown: string): string {
   return markdown.replaceAll(/^\s*(?:```|~~~).*$/gm, "").replaceAll(/^[\s:|-]*---[\s:|-]*$/gm, "")
     .replaceAll(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll(/<[^>]*>/g, " ")
     .replaceAll(/[`*]|(?<!\\)\||\\(?=\|)|^[#>-]+/gm, "").replaceAll(/\s+/g, " ").trim();
+}
+
+/** The name by which links point to a heading, as GitHub makes it. */
+export function slugOf(heading: string): string {
+  return heading.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-");
 }

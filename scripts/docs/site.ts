@@ -1,9 +1,7 @@
-import { linkProblems } from "./dead_links.ts";
-import { withSiteLinks } from "./link.ts";
+import { linkProblems, withSiteLinks } from "./links.ts";
 import { renderMarkdown, type Section } from "./markdown.ts";
 import { pageHtml } from "./page_html.ts";
 import { type Chapter, readSummary, type SitePage } from "./summary.ts";
-import { siteStyle } from "./style.ts";
 
 /** Source files of the site. */
 export interface SiteSource {
@@ -96,4 +94,20 @@ function sameNames(pages: readonly SitePage[]): readonly string[] {
   const sources = new Map(pages.map(({ source, file }) => [file, source]));
   return pages.filter(({ source, file }) => sources.get(file) !== source)
     .map(({ source, file }) => `${source} and ${sources.get(file)} are both ${file}`);
+}
+
+/** Blocks of variables: colours and measures, light and dark. */
+const ROOT_REGEXP = /(?:@media[^{]*\{\s*)?:root(?:\[[^\]]*\])?\s*\{[^}]*\}(?:\s*\})?/g;
+
+/** The site's style: the variables of the status page, and the rules of the site. */
+function siteStyle(
+  statusPage: string,
+  site: string,
+): { readonly text: string; readonly problems: readonly string[] } {
+  const text = `${(statusPage.match(ROOT_REGEXP) ?? []).join("\n\n")}\n\n${site}`;
+  const set = new Set([...text.matchAll(/(--[\w-]+)\s*:/g)].map(([, name]) => name));
+  const used = [...new Set([...site.matchAll(/var\((--[\w-]+)\)/g)].map(([, name = ""]) => name))];
+  const problems = used.filter((name) => !set.has(name))
+    .map((name) => `scripts/docs/site.css: src/http/page/page.css has no ${name} any more`);
+  return { text, problems };
 }

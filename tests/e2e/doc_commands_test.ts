@@ -1,4 +1,4 @@
-import { commandPages } from "../../scripts/doc_commands/pages.ts";
+import { commandPages } from "../support/doc_steps.ts";
 import { runPage } from "../support/doc_pages.ts";
 import { CODE_ROOT } from "../support/doc_programs.ts";
 import { DOC_PROGRAMS_MISSING } from "../support/doc_programs_missing.ts";

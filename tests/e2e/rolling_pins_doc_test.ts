@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import { type Fence, readFences } from "../../scripts/doc_commands/fences.ts";
+import { type Fence, readFences } from "../support/doc_steps.ts";
 import { CODE_ROOT } from "../support/doc_programs.ts";
 import { DOC_PROGRAMS_MISSING } from "../support/doc_programs_missing.ts";
 import { DocSandbox } from "../support/doc_sandbox.ts";

@@ -1,14 +1,15 @@
-import {
-  missingLines,
-  shownToFail,
-  type Step,
-  stepsOf,
-} from "../../scripts/doc_commands/commands.ts";
-import { type Fence, readFences } from "../../scripts/doc_commands/fences.ts";
 import { dirname } from "node:path";
 import type { DirectoryUpstream } from "./directory_upstream.ts";
 import { CODE_ROOT } from "./doc_programs.ts";
 import { DocSandbox } from "./doc_sandbox.ts";
+import {
+  type Fence,
+  missingLines,
+  readFences,
+  shownToFail,
+  type Step,
+  stepsOf,
+} from "./doc_steps.ts";
 import type { DocWorld } from "./doc_world.ts";
 import { NginxCache } from "./nginx_cache.ts";
 import { ncpsStorage } from "./ncps_storage.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFences } from "../../../scripts/doc_commands/fences.ts";
+import { readFences } from "../../support/doc_steps.ts";
 import { documentsIn } from "../../../scripts/docs/site.ts";
 import { generalHelp } from "../../../src/cli/help.ts";
 import { clientSettings } from "../../../src/nix/client_settings.ts";

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { missingLines, shownToFail, stepsOf } from "../../../scripts/doc_commands/commands.ts";
-import { readFences } from "../../../scripts/doc_commands/fences.ts";
+import { missingLines, readFences, shownToFail, stepsOf } from "../../support/doc_steps.ts";
 
 const PAGE = `# Page
 

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import denoJson from "../../../deno.json" with { type: "json" };
-import { billOfMaterials } from "../../../scripts/release/bill_of_materials.ts";
-import { licenceTexts } from "../../../scripts/release/licence_texts.ts";
+import {
+  billOfMaterials,
+  licenceTexts,
+  lockedPackages,
+} from "../../../scripts/release/locked_packages.ts";
 import { UNUSED_PACKAGES } from "../../../scripts/compile/packages.ts";
-import { lockedPackages } from "../../../scripts/release/locked_packages.ts";
 
 const LOCK = JSON.parse(Deno.readTextFileSync(new URL("../../../deno.lock", import.meta.url)));
 const PRODUCT = { name: "larder", version: "1.2.3", license: "MIT", deno: "2.6.8" };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { parse } from "yaml";
-import { slugOf } from "../../../scripts/docs/heading_slug.ts";
+import { slugOf } from "../../../scripts/docs/markdown.ts";
 import { METHODS, OUTCOMES } from "../../../src/telemetry/instruments/http_labels.ts";
 import { COUNTERS } from "../../../src/telemetry/instruments/counters.ts";
 import { GAUGES } from "../../../src/telemetry/instruments/gauges.ts";
