@@ -82,6 +82,34 @@ Deno.test("grant: a member that was taken for dead joins again with its bytes", 
   assert.equal((await storage.metadata.stock()).reservedBytes, 500);
 });
 
+Deno.test("grant: a member that joins again waits for its heartbeat, however late", async () => {
+  const storage = new Storage(1_000);
+  const space = await storage.member("one");
+  await storage.metadata.leave("one");
+  storage.beatDelay = new Promise((resolve) => setTimeout(resolve, 0));
+  using taken = await space.reserve(200);
+  assert.ok(taken);
+  assert.equal(storage.reserves, 2, "once before it, and once behind it");
+});
+
+Deno.test("grant: a late answer of the ledger does not grant the bytes of kept files again", async () => {
+  const storage = new Storage(10_000);
+  const space = await storage.member("one");
+  for (let count = 0; count < 2; count++) {
+    const download = await space.reserve(300);
+    const answer = Promise.withResolvers<void>();
+    storage.beatAnswer = answer.promise;
+    let isWritten = false;
+    const beating = space.beat().then(() => isWritten = true);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    assert.equal(isWritten, false, "it waits for the answer");
+    download?.kept();
+    answer.resolve();
+    await beating;
+    assert.equal(space.budget.grantedBytes, 0);
+  }
+});
+
 Deno.test("grant: a member that cannot join again with its bytes promises no more", async () => {
   const storage = new Storage(1_000);
   const [one, other] = [await storage.member("one"), await storage.member("other")];
@@ -171,6 +199,8 @@ class Storage {
   reserves = 0;
   /** Delays each answer of the ledger. */
   delay: Promise<void> | undefined;
+  /** Delays each heartbeat. */
+  beatDelay: Promise<void> | undefined;
   /** Delays the answer to each heartbeat that is written. */
   beatAnswer: Promise<void> | undefined;
   readonly #limitBytes: number;
@@ -203,6 +233,7 @@ class Storage {
         const method = Reflect.get(target, name).bind(target);
         if (name === "beat") {
           return async (...order: unknown[]) => {
+            await this.beatDelay;
             const granted = await method(...order);
             await this.beatAnswer;
             return granted;

@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { diskLimitBytes, limitOrigin, SizeLimit } from "../../../src/space/size_limit.ts";
+import {
+  diskLimitBytes,
+  limitOrigin,
+  moreRoomHint,
+  SizeLimit,
+} from "../../../src/space/size_limit.ts";
 import { eventually } from "../../support/eventually.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
 
@@ -135,4 +140,29 @@ Deno.test("size limit: each source says in words where the limit comes from", ()
   assert.equal(limitOrigin("disk", 20 * GIB), "auto: 20.0 GiB of the disk stay free");
   const sources = ["set", "disk", "unlimited", "bucket", "unknown"] as const;
   assert.equal(new Set(sources.map((source) => limitOrigin(source))).size, sources.length);
+});
+
+Deno.test("size limit: each kind knows its source, and if the files are in a bucket", () => {
+  const disk = { room: () => Promise.reject(new Error("no room")), partialBytes: () => 0 };
+  const kinds = [
+    SizeLimit.of(5),
+    SizeLimit.of(5, true),
+    SizeLimit.of(Infinity),
+    SizeLimit.ofBucket(),
+    SizeLimit.ofDisk(disk),
+  ];
+  assert.deepEqual(kinds.map(({ source, bytes, isOfBucket }) => [source, bytes, isOfBucket]), [
+    ["set", 5, false],
+    ["set", 5, true],
+    ["unlimited", Infinity, false],
+    ["bucket", Infinity, true],
+    ["disk", 0, false],
+  ]);
+});
+
+Deno.test("size limit: only where the disk is the limit, its room is the remedy", () => {
+  assert.match(moreRoomHint("disk"), /^make room on the disk/);
+  for (const source of ["set", "bucket", "unknown"] as const) {
+    assert.match(moreRoomHint(source), /^raise --cache-max-size/);
+  }
 });

@@ -25,3 +25,14 @@ Deno.test("budget: a kept file's bytes leave the grant, a dropped one's come bac
   using again = budget.take(30);
   assert.equal(again?.ledgerBytes, 30);
 });
+
+Deno.test("budget: the bytes of all members count, and what is free is the rest", () => {
+  const budget = new SpaceBudget(SizeLimit.of(1_000));
+  budget.grant(100);
+  using _own = budget.take(60);
+  budget.observe({
+    ...{ usedBytes: 500, pendingBytes: 0, pinnedBytes: 0, othersBytes: 200 },
+    database: { bytes: 0, countedBytes: 0 },
+  });
+  assert.deepEqual([budget.reservedBytes, budget.freeBytes], [260, 240]);
+});
