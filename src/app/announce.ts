@@ -44,18 +44,12 @@ export function announce(start: Start): void {
   warnOfMembers(settings, log);
   if (settings["cache.allow-put-verb"] && tokens.every(({ role }) => role === "read")) {
     const hasKey = settings["cache.trusted-upload-key"].length > 0;
-    log.warn(hasKey ? "uploads need no token" : "every upload is refused", {
-      option: "--cache-put-token",
-      hint: hasKey
-        ? "set the option, or any reader may upload what a trusted key signed, and fill the cache, " +
-          "and nobody may upload listings and logs"
-        : "set the option or --cache-trusted-upload-key, or turn --cache-allow-put-verb off",
-    });
+    const kind = hasKey ? "uploads-without-token" : "uploads-refused";
+    log.event(kind, { option: "--cache-put-token" });
   }
   if (!settings["cache.require-upstream-signature"]) {
-    log.warn("unsigned narinfos accepted", {
+    log.event("unsigned-narinfos-accepted", {
       option: "--cache-require-upstream-signature=false",
-      hint: "set the option to true to refuse them; larder does not sign them",
     });
   }
   // Printed last, so that no log line parts the banner from the marks of the upstreams.
@@ -81,14 +75,10 @@ async function addressFacts(listening: string, hostname: string | undefined) {
 }
 
 /** Warns of locks that one machine alone can need. */
-export function warnOfMembers(settings: Settings, log: Pick<Logger, "warn">): void {
+export function warnOfMembers(settings: Settings, log: Pick<Logger, "event">): void {
   if (settings["cache.redis-addrs"].length === 0) return;
   if (settings["cache.database-url"].kind !== "sqlite") return;
-  log.warn("locks of one machine are in redis", {
-    option: "--cache-redis-addrs",
-    hint: "machines cannot share an SQLite file: set --cache-database-url to PostgreSQL, or " +
-      "leave the option out",
-  });
+  log.event("locks-of-one-machine", { option: "--cache-redis-addrs" });
 }
 
 /** The files of all secret keys in use. */

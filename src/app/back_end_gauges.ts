@@ -1,6 +1,6 @@
 import type { BackEnd } from "../telemetry/instruments/operation_labels.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { DATABASE, DISK, OUTAGES, STORAGE } from "../telemetry/outages.ts";
+import { DATABASE, DISK, STORAGE } from "../telemetry/events.ts";
 import type { Problem, RecentProblems } from "../telemetry/recent_problems.ts";
 import type { StorePlaces } from "./back_ends/back_ends.ts";
 
@@ -20,7 +20,7 @@ export function backEndGauges({ metrics, problems, nars, hasRedis }: BackEndGaug
     database: ({ part }) => part === DATABASE,
     storage: ({ part }) => ofStorage.includes(part),
     // A lock that another member keeps is of the same kind, and no outage of Redis.
-    redis: ({ message }) => message in OUTAGES.redis.begins,
+    redis: ({ event }) => event === "redis-away",
   };
   const isUp = (backend: BackEnd) =>
     !problems.list().some((one) => one.overAtMs === undefined && outages[backend](one));

@@ -71,7 +71,7 @@ export function startChores(deps: ChoresDeps): AsyncDisposable {
       await stores.settle();
       await space.sweeper.sweepLeft();
     } catch (error) {
-      log.warn("search for dead members failed", { error: messageOf(error) });
+      log.event("dead-members-not-sought", { error: messageOf(error) });
     }
     resume();
     await app.expireUploads();

@@ -26,15 +26,14 @@ export function isKeyShared(settings: Settings): boolean {
  */
 export async function warnOfOpenKeys(
   paths: readonly (string | undefined)[],
-  log: Pick<Logger, "warn">,
+  log: Pick<Logger, "event">,
 ): Promise<void> {
   for (const path of paths) {
     const mode = path === undefined ? 0 : await permissionsOf(path);
     if ((mode & OTHERS) === 0) continue;
-    log.warn("key file is open to others", {
+    log.event("key-file-open", {
       path: path ?? "",
       mode: mode.toString(8).padStart(4, "0"),
-      hint: "take away the rights of others with chmod o-rwx",
     });
   }
 }

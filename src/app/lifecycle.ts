@@ -80,7 +80,7 @@ export interface DrainParts {
   readonly app: Pick<App, "stopping" | "downloadsOver">;
   readonly listener: Pick<Listener, "shutdown" | "retire">;
   readonly service: Pick<ServiceManager, "stopping">;
-  readonly log: Pick<Logger, "warn">;
+  readonly log: Pick<Logger, "event">;
   /** Time with `/readyz` at 503 and new connections accepted. */
   readonly delayMs: number;
 }
@@ -94,5 +94,5 @@ export async function drain(parts: DrainParts): Promise<void> {
   if (delayMs > 0) await clock.pause(delayMs);
   const over = Promise.all([listener.shutdown(), app.downloadsOver()]).then(() => true);
   const ended = await clock.within(over, DRAIN_MAX_MS);
-  if (!ended) log.warn("requests aborted at shutdown", { limit_ms: DRAIN_MAX_MS });
+  if (!ended) log.event("requests-aborted", { limit_ms: DRAIN_MAX_MS });
 }

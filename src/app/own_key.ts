@@ -54,12 +54,11 @@ const DATABASE_USED = {
 export async function openSigningKey(
   plan: KeyPlan,
   keys: KeyKeeper | undefined,
-  log: Pick<Logger, "warn">,
+  log: Pick<Logger, "event">,
 ): Promise<SecretKey> {
   if (keys === undefined) return await signingKey(plan);
   const { path, hostname, isShared } = plan;
-  const warnOfTwo = (advice: Facts) =>
-    log.warn("signing key differs from the one in the database", { path, ...advice });
+  const warnOfTwo = (advice: Facts) => log.event("signing-key-differs", { path, ...advice });
   if (!isShared) {
     const key = await signingKey(plan);
     const shared = await sharedKey(keys);

@@ -2,7 +2,6 @@ import { type Facts, reasonOf } from "../base/failure.ts";
 import { clock, dice } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 
 export interface ServiceManagerDeps {
   /** An environment variable; `undefined` if unset or empty. */
@@ -37,13 +36,13 @@ export function serviceManager(deps: ServiceManagerDeps): ServiceManager {
   const path = deps.variable("NOTIFY_SOCKET");
   if (path === undefined) return NOBODY;
   const open = new DisposableStack();
-  const outage = new OutageLog(deps.log, OUTAGES.serviceManager);
+  const outage = new OutageLog(deps.log, "service-manager-notified");
   try {
     const socket = unnamedSocket(deps.folder);
     open.defer(() => socket.close());
     return notifying(path, { socket, open, outage, deps });
   } catch (error) {
-    outage.failed("service manager not notified", factsOf(path, error));
+    outage.failed("service-manager-not-notified", factsOf(path, error));
     open.dispose();
     return NOBODY;
   }
@@ -52,7 +51,7 @@ export function serviceManager(deps: ServiceManagerDeps): ServiceManager {
 interface Channel {
   readonly socket: Deno.DatagramConn;
   readonly open: DisposableStack;
-  readonly outage: OutageLog<"service manager not notified">;
+  readonly outage: OutageLog<"service-manager-notified">;
   readonly deps: ServiceManagerDeps;
 }
 
@@ -62,7 +61,7 @@ function notifying(path: string, { socket, open, outage, deps }: Channel): Servi
     const to = { transport: "unixpacket", path } as const;
     socket.send(encoder.encode(lines.join("\n")), to).then(
       () => outage.worked(),
-      (error) => outage.failed("service manager not notified", factsOf(path, error)),
+      (error) => outage.failed("service-manager-not-notified", factsOf(path, error)),
     );
   }
   return {

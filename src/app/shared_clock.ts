@@ -2,7 +2,6 @@ import { messageOf } from "../base/failure.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 
 /** Below this the clocks agree: time must not jump for the delay of a query. */
 const AGREES_MS = 1_000;
@@ -23,12 +22,12 @@ export interface SharedClockDeps {
  */
 export class SharedClock {
   readonly #deps: SharedClockDeps;
-  readonly #outage: OutageLog<keyof typeof OUTAGES.clock.begins>;
+  readonly #outage: OutageLog<"clock-agrees">;
   #clockLeadMs = 0;
 
   constructor(deps: SharedClockDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.clock);
+    this.#outage = new OutageLog(deps.log, "clock-agrees");
   }
 
   /** In milliseconds since 1970. */
@@ -54,6 +53,6 @@ export class SharedClock {
   #notify(): void {
     const facts = { ahead_s: Math.round(this.#clockLeadMs / 1_000) };
     if (Math.abs(this.#clockLeadMs) <= DIFFERS_MS) this.#outage.worked(facts);
-    else this.#outage.failed("clock differs from the database's", facts);
+    else this.#outage.failed("clock-differs", facts);
   }
 }

@@ -10,7 +10,7 @@ export interface SharedFileWatchDeps {
   readonly hostname: string;
   /** Never set back. */
   readonly nowMs: () => number;
-  readonly log: Pick<Logger, "warn">;
+  readonly log: Pick<Logger, "event">;
 }
 
 /**
@@ -37,9 +37,6 @@ export class SharedFileWatch {
     const other = members.find(({ id, silentMs }) => silentMs < lately && !isOfHost(hostname, id));
     if (other === undefined) return;
     this.#hasWarned = true;
-    log.warn("another host uses this sqlite file", {
-      member: other.id,
-      hint: "containers of one machine may; machines need PostgreSQL: set --cache-database-url",
-    });
+    log.event("sqlite-file-shared", { member: other.id });
   }
 }

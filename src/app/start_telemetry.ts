@@ -65,15 +65,13 @@ export async function startTelemetry(parts: TelemetryInputs): Promise<Telemetry>
 
 const variable = (name: string) => Deno.env.get(name) || undefined;
 
-const INVALID_VARIABLE = "invalid environment variable";
-
 /** True if OpenTelemetry's own variable disables it, which is common for many services at once. */
 function isDisabledByEnvironment(log: Logger): boolean {
   const isDisabled = isSdkDisabled(
     variable,
-    (name) => log.warn(INVALID_VARIABLE, { variable: name }),
+    (name) => log.event("variable-invalid", { variable: name }),
   );
-  if (isDisabled) log.warn("opentelemetry disabled", { reason: "OTEL_SDK_DISABLED=true" });
+  if (isDisabled) log.event("opentelemetry-disabled", { reason: "OTEL_SDK_DISABLED=true" });
   return isDisabled;
 }
 
@@ -100,11 +98,8 @@ async function openTelemetry(
     service: { version: denoJson.version, instanceId: dice.uuid() },
     variable,
     nowMs: () => clock.wallMs(),
-    losses: {
-      receiver: url ?? "standard output",
-      warn: (msg, facts) => log.warn(msg, facts),
-    },
-    reportInvalid: (name) => log.warn(INVALID_VARIABLE, { variable: name }),
+    losses: { receiver: url ?? "standard output", log },
+    reportInvalid: (name) => log.event("variable-invalid", { variable: name }),
   });
   return {
     tracer: otel.tracer,

@@ -8,11 +8,10 @@ import type { Logger } from "../telemetry/logger.ts";
 const SHORT_CHARS = 16;
 
 /** Warns of each token that an attacker could guess. */
-export function warnOfShortTokens(tokens: readonly Token[], log: Pick<Logger, "warn">): void {
+export function warnOfShortTokens(tokens: readonly Token[], log: Pick<Logger, "event">): void {
   for (const { name, role, secret } of tokens) {
     if (secret.length >= SHORT_CHARS) continue;
-    const hint = "make a longer one with larder token create";
-    log.warn("token is short", { token: name, role, hint });
+    log.event("token-short", { token: name, role });
   }
 }
 
@@ -28,14 +27,13 @@ export function tokensOf(settings: Settings): readonly Token[] {
 }
 
 /** Warns of each secret that several roles have: its holder has the strongest one. */
-export function warnOfSharedTokens(tokens: readonly Token[], log: Pick<Logger, "warn">): void {
+export function warnOfSharedTokens(tokens: readonly Token[], log: Pick<Logger, "event">): void {
   const bySecret = Map.groupBy(tokens, ({ secret }) => secret);
   for (const holders of bySecret.values()) {
     const roles = new Set(holders.map(({ role }) => role));
     if (roles.size < 2) continue;
-    log.warn("token has several roles", {
+    log.event("token-of-several-roles", {
       tokens: holders.map(({ name, role }) => `${name} (${role})`).join(", "),
-      hint: "each of its holders has the strongest role: give each role a token of its own",
     });
   }
 }

@@ -17,7 +17,7 @@ export function logUnexpected(log: Logger): Disposable {
   };
   const report = (error: unknown) => {
     const stack = withoutUrlSecrets(error instanceof Error ? error.stack ?? "" : "");
-    log.error("unexpected failure", { error: messageOf(error), stack });
+    log.event("unexpected-failure", { error: messageOf(error), stack });
   };
   globalThis.addEventListener("unhandledrejection", rejected);
   globalThis.addEventListener("error", thrown);

@@ -89,7 +89,7 @@ export class MetadataRetention implements AsyncDisposable {
         await this.#run(ageMs);
       }
     } catch (error) {
-      log.warn("unused metadata not removed", { error: messageOf(error) });
+      log.event("unused-metadata-not-removed", { error: messageOf(error) });
     }
   }
 
@@ -104,7 +104,7 @@ export class MetadataRetention implements AsyncDisposable {
         rows.paths += swept.paths;
       });
     } catch (error) {
-      return log.warn("unused metadata not removed", { ...rows, error: messageOf(error) });
+      return log.event("unused-metadata-not-removed", { ...rows, error: messageOf(error) });
     }
     if (rows.narinfos + rows.nars + rows.paths === 0) return;
     log.info("unused metadata removed", { ...rows, duration_ms: nowMs() - startedAtMs });

@@ -85,8 +85,7 @@ export function namedLog(log: Logger, names: Pick<StorePathNames, "known">): Log
   return {
     debug: (msg, facts) => log.debug(msg, named(facts)),
     info: (msg, facts) => log.info(msg, named(facts)),
-    warn: (msg, facts) => log.warn(msg, named(facts)),
-    error: (msg, facts) => log.error(msg, named(facts)),
+    event: (kind, facts, level) => log.event(kind, named(facts), level),
     enabled: (level) => log.enabled(level),
   };
 }

@@ -7,7 +7,6 @@ import type { Timer } from "../runtime/clock.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 
 /** The longest delay of a write. A crash loses this much of the order of eviction. */
 const FLUSH_EVERY_MS = 5_000;
@@ -36,7 +35,7 @@ export class Touches implements AsyncDisposable {
 
   constructor(deps: TouchesDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.touches);
+    this.#outage = new OutageLog(deps.log, "touches-written");
     this.#timer = clock.every(FLUSH_EVERY_MS, () => this.flush());
   }
 
@@ -94,7 +93,7 @@ export class Touches implements AsyncDisposable {
       this.#outage.worked();
     } catch (error) {
       const count = changes.length - written;
-      this.#outage.failed("touches not written", { count, error: messageOf(error) });
+      this.#outage.failed("touches-not-written", { count, error: messageOf(error) });
       // The next flush tries again. Lost ones only make the order of eviction older.
       for (const change of changes.slice(written, written + WRITTEN_AT_ONCE)) this.#again(change);
     }

@@ -3,7 +3,6 @@ import { areOfOneHost, type MemberId } from "../base/member_id.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { delayMs, type LeaseJob, lockNameOf } from "./lease_jobs.ts";
 import type { LeaseMetrics, LockMode } from "./lease_metrics.ts";
@@ -87,7 +86,7 @@ export class Leases {
 
   constructor(deps: LeasesDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.leases);
+    this.#outage = new OutageLog(deps.log, "locks-acquired");
   }
 
   /** Never rejects. */
@@ -234,7 +233,7 @@ export class Leases {
     const hint = job.lockType === "download:nar" ? STREAM_HINT : HELD_HINT;
     const facts = { ...factsOf(call), reason: "timeout", hint };
     this.#awaited = lockNameOf(job);
-    this.#outage.failed("failed to acquire lock", facts, "timeout");
+    this.#outage.failed("lock-not-acquired", facts, "timeout");
     return UNLOCKED;
   }
 
@@ -247,7 +246,7 @@ export class Leases {
     const reason = error instanceof LocksUnavailable ? error.reason : "redis_error";
     const facts = { ...factsOf(call), reason, error: messageOf(error) };
     this.#awaited = undefined;
-    this.#outage.failed("failed to acquire lock", facts);
+    this.#outage.failed("lock-not-acquired", facts);
     return UNLOCKED;
   }
 

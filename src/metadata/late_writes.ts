@@ -5,7 +5,6 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 import {
   type Change,
   type ChangeOf,
@@ -67,7 +66,7 @@ export class LateWrites {
 
   constructor(deps: LateWritesDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.lateWrites);
+    this.#outage = new OutageLog(deps.log, "writes-landed");
   }
 
   /** Resolves when the changes are written, or readable here. Throws as `apply` does. */
@@ -85,7 +84,7 @@ export class LateWrites {
     writing.catch((error) => {
       // An upload came first, and stays.
       const level = error instanceof Outdated ? "debug" : "error";
-      this.#deps.log[level]("narinfo not kept", { error: messageOf(error) });
+      this.#deps.log.event("narinfo-not-kept", { error: messageOf(error) }, level);
     }).finally(() => this.#remove(changes));
   }
 
@@ -156,7 +155,7 @@ export class LateWrites {
 
   #add(changes: readonly UpstreamChange[]): void {
     if (this.#lists.size === 0) {
-      this.#outage.failed("database does not take writes: narinfos are kept in memory");
+      this.#outage.failed("writes-late");
     }
     this.#lists.add(changes);
     this.#length += lengthOf(changes);

@@ -159,7 +159,7 @@ export class PinWatch implements AsyncDisposable {
     } catch (error) {
       const isExpected = error instanceof Failure && error.kind === "busy";
       if (!isExpected && !this.#stop.signal.aborted) {
-        log.warn("counting pinned closures failed", { error: messageOf(error) });
+        log.event("pinned-closures-not-counted", { error: messageOf(error) });
       }
     } finally {
       const tookMs = nowMs() - startedAtMs;

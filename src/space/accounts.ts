@@ -5,7 +5,6 @@ import type { SpaceKeeper, Stock } from "../metadata/space_keeper.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 import { Grant, type GrantDeps } from "./grant.ts";
 import type { Reservation, SpaceBudget } from "./space_budget.ts";
 
@@ -34,9 +33,9 @@ export class Accounts {
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps;
-    this.#diskOutage = new OutageLog(deps.log, OUTAGES.diskRoom);
+    this.#diskOutage = new OutageLog(deps.log, "disk-room-known");
     this.#grant = new Grant(deps);
-    this.#outage = new OutageLog(deps.log, OUTAGES.pins);
+    this.#outage = new OutageLog(deps.log, "pins-read");
   }
 
   get budget(): SpaceBudget {
@@ -67,7 +66,7 @@ export class Accounts {
       await budget.limit.look(budget.usedBytes);
       this.#diskOutage.worked();
     } catch (error) {
-      this.#diskOutage.failed("room of the disk is unknown", { error: messageOf(error) });
+      this.#diskOutage.failed("disk-room-unknown", { error: messageOf(error) });
       return;
     }
     if (budget.freeBytes >= 0) return;
@@ -129,7 +128,7 @@ export class Accounts {
         await this.protect();
         this.#outage.worked();
       } catch (error) {
-        this.#outage.failed("reading pins failed", { error: messageOf(error) });
+        this.#outage.failed("pins-not-read", { error: messageOf(error) });
       }
     }
   }

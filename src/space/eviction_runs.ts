@@ -4,7 +4,6 @@ import type { NarFinder } from "../metadata/metadata_store.ts";
 import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { dryRun } from "./dry_run.ts";
@@ -44,7 +43,7 @@ export class EvictionRuns {
 
   constructor(deps: EvictionRunsDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.evictionTarget);
+    this.#outage = new OutageLog(deps.log, "eviction-suffices");
   }
 
   /** Evicts, and resolves to the outcome. Never throws: it logs errors. */
@@ -60,7 +59,7 @@ export class EvictionRuns {
         end = await evictor.run({ ...run, progress });
       } catch (error) {
         failure = error;
-        log.error("eviction failed", { error: messageOf(error) });
+        log.event("eviction-failed", { error: messageOf(error) });
       }
       const { seen } = this.#deps.accounts.budget;
       const durationMs = nowMs() - startedAtMs;
@@ -122,7 +121,7 @@ export class EvictionRuns {
       );
       return nars.reduce((bytes, nar) => bytes + (nar?.kept?.fileSize ?? 0), 0);
     } catch (error) {
-      log.warn("busy nars not counted", { error: messageOf(error) });
+      log.event("busy-nars-not-counted", { error: messageOf(error) });
       return 0;
     }
   }
@@ -148,7 +147,7 @@ export class EvictionRuns {
     if (isNeeded ? done.reached : done.usedBytes <= this.#missedBytes) return this.#outage.worked();
     if (!isNeeded || end === "elsewhere") return;
     this.#missedBytes = done.targetBytes;
-    this.#outage.failed("eviction did not reach its target", {
+    this.#outage.failed("eviction-short", {
       ...facts,
       limit_bytes: done.limitBytes ?? "none",
       limit_from: limitOrigin(done.limitSource, this.#deps.accounts.budget.limit.reserveBytes),

@@ -5,7 +5,6 @@ import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 import type { Reservation, SpaceBudget } from "./space_budget.ts";
 
 /** Maximum bytes beyond the need of a grant, so that most reservations need no transaction. */
@@ -41,8 +40,8 @@ export class Grant {
 
   constructor(deps: GrantDeps) {
     this.#deps = deps;
-    this.#beats = new OutageLog(deps.log, OUTAGES.heartbeat);
-    this.#reservations = new OutageLog(deps.log, OUTAGES.reservation);
+    this.#beats = new OutageLog(deps.log, "heartbeats-written");
+    this.#reservations = new OutageLog(deps.log, "space-reserved");
   }
 
   /**
@@ -57,7 +56,7 @@ export class Grant {
     }
     const taking = this.#oneAtATime(() => this.#raise(bytes));
     taking.then(() => this.#reservations.worked(), (error) => {
-      this.#reservations.failed("space reservation failed", { error: messageOf(error) });
+      this.#reservations.failed("space-not-reserved", { error: messageOf(error) });
     });
     const inTime = await clock.within(
       taking.then((reservation) => ({ reservation })),
@@ -76,7 +75,7 @@ export class Grant {
       await this.#oneAtATime(() => this.#beat());
       this.#beats.worked();
     } catch (error) {
-      this.#beats.failed("heartbeat not written", { error: messageOf(error) });
+      this.#beats.failed("heartbeat-not-written", { error: messageOf(error) });
     }
   }
 

@@ -8,7 +8,6 @@ import type { NarWriter } from "../storage/nar_store.ts";
 import type { Spool } from "../storage/spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 
 /** The time between two heartbeats of a member. */
 export const BEAT_EVERY_MS = 5_000;
@@ -19,7 +18,7 @@ const DEAD_AFTER_MS = 30_000;
 /** The same for one whose process is not there: it may run in a container of the same host name. */
 const ENDED_AFTER_MS = 10_000;
 
-type SettlingOutage = OutageLog<"interrupted nar not settled">;
+type SettlingOutage = OutageLog<"nars-settled">;
 
 export interface RecoverDeps {
   readonly metadata:
@@ -49,7 +48,7 @@ export function isDead(
 
 /** The log of objects that dead members left, and that cannot be removed. */
 export function settlingOutage(log: Logger): SettlingOutage {
-  return new OutageLog(log, OUTAGES.settling);
+  return new OutageLog(log, "nars-settled");
 }
 
 /**
@@ -81,7 +80,7 @@ export async function recover(deps: RecoverDeps): Promise<void> {
       if (!isAway) await settle(deps, file);
       else notGone.add(file.owner);
     } catch (error) {
-      outage.failed("interrupted nar not settled", { nar: file.at, error: messageOf(error) });
+      outage.failed("nar-not-settled", { nar: file.at, error: messageOf(error) });
       isAway = error instanceof Failure && error.kind === "unavailable";
       notGone.add(file.owner);
     }

@@ -7,7 +7,6 @@ import { clock } from "../runtime/current.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 
 /** The outage of the store itself has the remedy. */
 const STORE_IS_UNAVAILABLE = "nothing: larder removes it when the store answers again";
@@ -49,7 +48,7 @@ export class Sweeper {
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.removal);
+    this.#outage = new OutageLog(deps.log, "nars-removed");
   }
 
   /** False for a store on another machine: only such a store has a grace time. */
@@ -141,7 +140,7 @@ export class Sweeper {
       const isUnavailable = error instanceof Failure && error.kind === "unavailable";
       this.#isStoreUnavailable = isUnavailable || isReadOnly(error);
       const hint = isUnavailable ? { hint: STORE_IS_UNAVAILABLE } : {};
-      this.#outage.failed("nar not removed", { nar: at, error: messageOf(error), ...hint });
+      this.#outage.failed("nar-not-removed", { nar: at, error: messageOf(error), ...hint });
       return undefined;
     }
   }

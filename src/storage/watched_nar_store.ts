@@ -2,7 +2,6 @@ import { Failure, messageOf } from "../base/failure.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "./nar_store.ts";
 
 /** A failure that took so long was a timeout. */
@@ -39,7 +38,7 @@ export class WatchedNarStore implements NarStore {
   constructor(inner: NarStore, deps: WatchedNarStoreDeps) {
     this.#inner = inner;
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.narStore);
+    this.#outage = new OutageLog(deps.log, "nar-store-back");
   }
 
   async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
@@ -114,6 +113,6 @@ export class WatchedNarStore implements NarStore {
       this.#passByUntilMs = nowMs + PASS_BY_MS;
     }
     this.#failing.add(operation);
-    this.#outage.failed("nar store unavailable: nars pass through", { error: messageOf(error) });
+    this.#outage.failed("nar-store-away", { error: messageOf(error) });
   }
 }

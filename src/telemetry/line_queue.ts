@@ -1,4 +1,5 @@
 import { clock } from "../runtime/current.ts";
+import { EVENTS } from "./events.ts";
 import type { LineSink } from "./logger.ts";
 import { TextBuffer } from "./text_buffer.ts";
 
@@ -87,11 +88,8 @@ export class LineQueue implements LineSink {
   /** Appends a notice, and returns the count in it. */
   #noteDropped(): number {
     if (this.#dropped === 0) return 0;
-    const notice = {
-      level: "warn",
-      ts: new Date(clock.wallMs()).toISOString(),
-      msg: "log lines dropped",
-    };
+    const { level, words: msg } = EVENTS["log-lines-dropped"];
+    const notice = { level, ts: new Date(clock.wallMs()).toISOString(), msg };
     const line = JSON.stringify({ ...notice, count: this.#dropped }) + "\n";
     this.#waiting.append(this.#format === undefined ? line : this.#format(line));
     return this.#dropped;

@@ -1,5 +1,6 @@
 import type { Facts } from "../base/failure.ts";
 import { clock } from "../runtime/current.ts";
+import { type EventKind, EVENTS, hinted } from "./events.ts";
 import type { TraceIds, Tracer } from "./tracer.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -7,10 +8,11 @@ export type LogLevel = typeof LOG_LEVELS[number];
 
 /** Logs one structured line a call: `level`, `ts` and `msg` first, then the facts. */
 export interface Logger {
+  /** A sentence for people, which nothing else reads. */
   debug(msg: string, facts?: Facts): void;
   info(msg: string, facts?: Facts): void;
-  warn(msg: string, facts?: Facts): void;
-  error(msg: string, facts?: Facts): void;
+  /** An event of the table, in its words. `level` differs from the table's for a repeat. */
+  event(kind: EventKind, facts?: Facts, level?: LogLevel): void;
   /** False if lines of that level are dropped: skip collecting their facts. */
   enabled(level: LogLevel): boolean;
 }
@@ -55,11 +57,15 @@ export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing)
     if (!enabled(at)) return () => undefined;
     return tracing === undefined ? plain(at) : traced(tracing, at);
   };
+  const writes = {
+    ...{ debug: write("debug"), info: write("info") },
+    ...{ warn: write("warn"), error: write("error") },
+  };
   return {
-    debug: write("debug"),
-    info: write("info"),
-    warn: write("warn"),
-    error: write("error"),
+    debug: writes.debug,
+    info: writes.info,
+    event: (kind, facts, level = EVENTS[kind].level) =>
+      writes[level](EVENTS[kind].words, hinted(kind, facts)),
     enabled,
   };
 }

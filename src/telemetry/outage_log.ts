@@ -1,28 +1,27 @@
 import type { Facts } from "../base/failure.ts";
 import { clock } from "../runtime/current.ts";
+import { type BegunUntil, type EventKind, EVENTS } from "./events.ts";
 import type { Logger } from "./logger.ts";
-import type { Outage } from "./outages.ts";
 
 /**
  * Logs the begin and the end of a lasting outage, such as a full disk. Repeats have level debug.
  */
-export class OutageLog<Message extends string> {
+export class OutageLog<End extends EventKind> {
   readonly #log: Logger;
-  readonly #outage: Outage<Message>;
+  readonly #end: End;
   #state: string | undefined;
   #startedAtMs = 0;
   #count = 0;
 
-  constructor(log: Logger, outage: Outage<Message>) {
+  constructor(log: Logger, end: End) {
     this.#log = log;
-    this.#outage = outage;
+    this.#end = end;
   }
 
   /** Logs the first failure of an outage, and each change of its `state`, with a hint. */
-  failed(message: Message, facts: Facts = {}, state: string = message): void {
-    const { level, begins, isState = false } = this.#outage;
-    const hint = facts["hint"] ?? begins[message];
-    this.#log[state === this.#state ? "debug" : level](message, { ...facts, hint });
+  failed(kind: BegunUntil<End>, facts?: Facts, state: string = kind): void {
+    const { level, isState = false } = EVENTS[kind];
+    this.#log.event(kind, facts, state === this.#state ? "debug" : level);
     if (this.#state === undefined) this.#startedAtMs = clock.nowMs();
     if (this.#state === undefined || !isState) this.#count++;
     this.#state = state;
@@ -50,7 +49,7 @@ export class OutageLog<Message extends string> {
   worked(facts: Facts = {}): void {
     if (this.#state === undefined) return;
     const duration_ms = clock.nowMs() - this.#startedAtMs;
-    this.#log.info(this.#outage.over, { ...facts, times: this.#count, duration_ms });
+    this.#log.event(this.#end, { ...facts, times: this.#count, duration_ms });
     this.#state = undefined;
     this.#count = 0;
   }

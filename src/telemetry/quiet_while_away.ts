@@ -1,17 +1,17 @@
 import type { Facts } from "../base/failure.ts";
-import type { Logger } from "./logger.ts";
-import { begunBy, endedBy, needsOf, OUTAGES } from "./outages.ts";
+import { type EventKind, EVENTS, needsOf } from "./events.ts";
+import type { Logger, LogLevel } from "./logger.ts";
 
 /** Failures of the outage may come so long after its end. */
 const LATE_MS = 1_000;
 
 /** Outages of a part itself, which explain those of all work that needs it. */
-const OF_PARTS = [OUTAGES.database, OUTAGES.narStore];
+const OF_PARTS = Object.values(EVENTS).filter(({ explains }) => explains);
 
 export interface QuietParts {
   readonly log: Logger;
   /** Logs failures that the line of a part that is away explains already. */
-  readonly quiet: Pick<Logger, "debug">;
+  readonly quiet: Pick<Logger, "event">;
   readonly nowMs: () => number;
 }
 
@@ -23,40 +23,36 @@ export interface QuietParts {
 export function quietWhileAway({ log, quiet, nowMs }: QuietParts): Logger {
   /** Until when failures may belong to the outage of a part. */
   const awayUntilMs = new Map<string, number>();
-  /** The outages that need a part: true for those that the log shows. */
+  /** The outages that need a part, by their ends: true for those that the log shows. */
   const shown = new Map<string, boolean>();
   const isAway = (part: string) => nowMs() < (awayUntilMs.get(part) ?? -Infinity);
-  const fail = (level: "warn" | "error", message: string, facts?: Facts) => {
-    const begun = begunBy(message);
-    if (begun && OF_PARTS.some(({ begins }) => message in begins)) {
-      awayUntilMs.set(begun.kind, Infinity);
-    }
-    const needs = needsOf(message);
+  const fail = (kind: EventKind, facts: Facts | undefined, level: LogLevel) => {
+    const { explains, part = "", endedBy } = EVENTS[kind];
+    if (explains) awayUntilMs.set(part, Infinity);
+    const needs = needsOf(kind);
     const isQuiet = needs.some(isAway);
-    if (begun && needs.length > 0 && !(isQuiet && shown.has(begun.row))) {
-      shown.set(begun.row, !isQuiet);
+    if (endedBy !== undefined && needs.length > 0 && !(isQuiet && shown.has(endedBy))) {
+      shown.set(endedBy, !isQuiet);
     }
-    if (isQuiet) quiet.debug(message, facts);
-    else log[level](message, facts);
+    if (isQuiet) quiet.event(kind, facts, "debug");
+    else log.event(kind, facts, level);
+  };
+  const end = (kind: EventKind, facts: Facts | undefined) => {
+    const { part = "" } = OF_PARTS.find(({ endedBy }) => endedBy === kind) ?? {};
+    if (awayUntilMs.has(part)) awayUntilMs.set(part, nowMs() + LATE_MS);
+    if (shown.get(kind) === false) return quiet.event(kind, facts, "debug");
+    shown.delete(kind);
+    log.event(kind, facts, "info");
   };
   return {
-    debug(message, facts) {
-      const begun = begunBy(message);
+    ...log,
+    event(kind, facts, level = EVENTS[kind].level) {
+      const { endedBy = "", level: own } = EVENTS[kind];
+      if (level === "info") return end(kind, facts);
       // An outage logs its repeats at debug, although its first failure was quiet.
-      if (begun && shown.get(begun.row) === false) fail(begun.level, message, facts);
-      else log.debug(message, facts);
+      const isQuietRepeat = level === "debug" && shown.get(endedBy) === false;
+      if (level === "debug" && !isQuietRepeat) return log.event(kind, facts, level);
+      fail(kind, facts, isQuietRepeat ? own : level);
     },
-    info(message, facts) {
-      const ended = endedBy(message);
-      if (ended && awayUntilMs.has(ended.kind) && OF_PARTS.some(({ over }) => over === message)) {
-        awayUntilMs.set(ended.kind, nowMs() + LATE_MS);
-      }
-      if (ended && shown.get(ended.row) === false) return quiet.debug(message, facts);
-      if (ended) shown.delete(ended.row);
-      log.info(message, facts);
-    },
-    warn: (message, facts) => fail("warn", message, facts),
-    error: (message, facts) => fail("error", message, facts),
-    enabled: log.enabled,
   };
 }

@@ -1,14 +1,6 @@
 import type { Facts } from "../base/failure.ts";
-import type { Logger } from "./logger.ts";
-import {
-  begunBy,
-  endedBy,
-  eventEndedBy,
-  eventOverWith,
-  failedPart,
-  gravityOf,
-  needsOf,
-} from "./outages.ts";
+import { type EventKind, EVENTS, failedPart, gravityOf, hinted, needsOf } from "./events.ts";
+import type { Logger, LogLevel } from "./logger.ts";
 
 /** Limit of the list; the oldest problem leaves first. */
 const PROBLEMS_MAX = 50;
@@ -48,6 +40,8 @@ const SHOWN_FACTS = [
 export interface Problem {
   /** What failed. */
   readonly part: string;
+  /** The gravest of its events. */
+  readonly event: EventKind;
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Facts;
@@ -62,7 +56,7 @@ export interface Problem {
   readonly overAtMs: number | undefined;
 }
 
-type ProblemLine = Pick<Problem, "level" | "message" | "facts">;
+type ProblemLine = Pick<Problem, "event" | "level" | "message" | "facts">;
 
 /** An outage of a problem. */
 interface NotedOutage extends ProblemLine {
@@ -70,7 +64,7 @@ interface NotedOutage extends ProblemLine {
   readonly overAtMs?: number;
 }
 
-/** A problem, and the outages of which it consists, by their rows. */
+/** A problem, and the outages of which it consists, by their ends. */
 interface Noted extends Problem {
   readonly outages: ReadonlyMap<string, NotedOutage>;
 }
@@ -89,13 +83,12 @@ const PART_EVENT_FOR_MS = 8_000;
 
 /** True until an outage ends, and for the first minutes after an event. */
 export function isPresent(
-  problem: Pick<Problem, "message" | "lastAtMs" | "overAtMs">,
+  { event, lastAtMs, overAtMs }: Pick<Problem, "event" | "lastAtMs" | "overAtMs">,
   nowMs: number,
 ): boolean {
-  const { message, lastAtMs, overAtMs } = problem;
   if (overAtMs !== undefined) return false;
-  if (begunBy(message) !== undefined) return true;
-  const forMs = needsOf(message).length > 0 ? PART_EVENT_FOR_MS : EVENT_FOR_MS;
+  if (lasts(event)) return true;
+  const forMs = needsOf(event).length > 0 ? PART_EVENT_FOR_MS : EVENT_FOR_MS;
   return nowMs - lastAtMs < forMs;
 }
 
@@ -120,24 +113,12 @@ export class RecentProblems {
   /** The same logger, whose warnings and errors enter the list whatever its level. */
   watch(log: Logger): Logger {
     return {
-      // An outage logs its repeats there, and so does a transfer.
-      debug: (message, facts) => {
-        const level = begunBy(message)?.level ?? this.#levelOfRepeat(message, facts);
-        if (level !== undefined) this.#note(level, message, facts);
-        log.debug(message, facts);
-      },
-      info: (message, facts) => {
-        this.#end(message, facts);
-        log.info(message, facts);
-      },
-      enabled: log.enabled,
-      warn: (message, facts) => {
-        this.#note("warn", message, facts);
-        log.warn(message, facts);
-      },
-      error: (message, facts) => {
-        this.#note("error", message, facts);
-        log.error(message, facts);
+      ...log,
+      event: (kind, facts, level = EVENTS[kind].level) => {
+        const noted = level === "debug" ? this.#levelOfRepeat(kind, facts) : level;
+        if (noted === "info") this.#end(kind, facts);
+        if (noted === "warn" || noted === "error") this.#note(kind, noted, facts);
+        log.event(kind, facts, level);
       },
     };
   }
@@ -152,55 +133,61 @@ export class RecentProblems {
     ));
   }
 
-  /** The level of an event's first line; `undefined` for an event of another NAR, and for none. */
-  #levelOfRepeat(message: string, { nar, ...facts }: Facts = {}): Problem["level"] | undefined {
-    const known = nar === undefined ? undefined : this.#problems.get(keyOfMessage(message, facts));
-    return known?.message === message && known.facts["nar"] === nar ? known.level : undefined;
+  /**
+   * An outage logs its repeats at debug, and so does a transfer. `undefined` for an event of another
+   * NAR, and for any other line.
+   */
+  #levelOfRepeat(event: EventKind, { nar, ...facts }: Facts = {}): LogLevel | undefined {
+    const { endedBy, level } = EVENTS[event];
+    if (endedBy !== undefined) return level;
+    const known = nar === undefined ? undefined : this.#problems.get(keyOf(event, facts));
+    return known?.event === event && known.facts["nar"] === nar ? known.level : undefined;
   }
 
-  #note(level: Problem["level"], message: string, given: Facts = {}): void {
-    const key = keyOfMessage(message, given);
+  #note(event: EventKind, level: Problem["level"], given: Facts = {}): void {
+    const { endedBy, isState = false, outcomeOf, words } = EVENTS[event];
+    const key = keyOf(event, given);
     const known = this.#problems.get(key);
     this.#problems.delete(key);
     // After its end, an outage begins anew.
     const lasting = known?.overAtMs === undefined ? known : undefined;
     const lastAtMs = this.#nowMs();
     const { count = 0, firstAtMs = lastAtMs } = known ?? {};
-    // The end of an event is no other event.
-    const isEnd = known !== undefined && known.message === eventEndedBy(message);
-    const begun = begunBy(message);
+    // The outcome of an event is no other event.
+    const isOutcome = known !== undefined && known.event === outcomeOf;
     // A state that lasts is one time, however often larder tells of it.
-    const isCounted = !isEnd && !(begun?.isState === true && lasting !== undefined);
+    const isCounted = !isOutcome && !(isState && lasting !== undefined);
     const hint = lasting?.facts["hint"];
-    // Of several messages, the one with a hint says the most.
-    const facts = { ...hint === undefined ? {} : { hint }, ...shownFacts(given) };
-    const line = { level, message, facts };
+    // Of several events, the one with a hint says the most.
+    const facts = { ...hint === undefined ? {} : { hint }, ...shownFacts(hinted(event, given)) };
+    const line = { event, level, message: words, facts };
     const outages = new Map(lasting?.outages);
-    if (begun !== undefined) {
-      const present = outages.get(begun.row);
+    if (endedBy !== undefined) {
+      const present = outages.get(endedBy);
       const isPresent = present !== undefined && present.overAtMs === undefined;
-      outages.set(begun.row, gravest([isPresent ? present : line, line]));
+      outages.set(endedBy, gravest([isPresent ? present : line, line]));
     }
+    const part = failedPart(event, given);
     this.#problems.set(key, {
-      part: failedPart(message, given),
-      ...begun === undefined ? line : lineOf(outages, lastAtMs),
+      part,
+      ...endedBy === undefined ? line : lineOf(outages, lastAtMs),
       count: isCounted ? count + 1 : count,
       firstAtMs,
       begunAtMs: lasting?.begunAtMs ?? lastAtMs,
       lastAtMs,
-      overAtMs: begun === undefined && this.#isPartOfOutage(message, given) ? lastAtMs : undefined,
+      overAtMs: endedBy === undefined && this.#isPartOfOutage(event, given) ? lastAtMs : undefined,
       outages,
     });
-    if (begun !== undefined && outages.size === 1) this.#takeEvents(failedPart(message, given));
+    if (endedBy !== undefined && outages.size === 1) this.#takeEvents(part);
     if (this.#problems.size > PROBLEMS_MAX) this.#problems.delete(this.#leastOf(lastAtMs));
   }
 
   /** True for an event whose work needs something that is away, or was a moment ago. */
-  #isPartOfOutage(event: string, facts: Facts): boolean {
-    const needs = needsOf(event, facts);
+  #isPartOfOutage(kind: EventKind, facts: Facts): boolean {
+    const needs = needsOf(kind, facts);
     const sinceMs = this.#nowMs() - NEAR_MS;
-    return this.#problems.values().some(({ part, message, overAtMs = Infinity }) =>
-      begunBy(message) !== undefined && needs.includes(part) && overAtMs >= sinceMs
+    return this.#problems.values().some(({ part, event, overAtMs = Infinity }) =>
+      lasts(event) && needs.includes(part) && overAtMs >= sinceMs
     );
   }
 
@@ -208,9 +195,9 @@ export class RecentProblems {
   #takeEvents(part: string): void {
     const nowMs = this.#nowMs();
     for (const [key, problem] of this.#problems) {
-      const { message, lastAtMs, overAtMs } = problem;
-      const isEvent = begunBy(message) === undefined && needsOf(message).includes(part);
-      if (!isEvent || overAtMs !== undefined || lastAtMs < nowMs - NEAR_MS) continue;
+      const { event, lastAtMs, overAtMs } = problem;
+      const isOfPart = !lasts(event) && needsOf(event).includes(part);
+      if (!isOfPart || overAtMs !== undefined || lastAtMs < nowMs - NEAR_MS) continue;
       this.#problems.set(key, { ...problem, overAtMs: nowMs });
     }
   }
@@ -222,21 +209,16 @@ export class RecentProblems {
     return gone?.[0] ?? oldest ?? "";
   }
 
-  #end(message: string, { upstream = "" }: Facts = {}): void {
+  #end(end: EventKind, { upstream = "" }: Facts = {}): void {
     const nowMs = this.#nowMs();
-    const event = this.#problems.entries().find(([, { message: of, overAtMs }]) =>
-      of === eventOverWith(message) && overAtMs === undefined
-    );
-    if (event !== undefined) this.#problems.set(event[0], { ...event[1], overAtMs: nowMs });
-    const ended = endedBy(message);
-    if (ended === undefined) return;
     for (const [key, problem] of this.#problems) {
       const { facts, outages: before } = problem;
-      const outage = before.get(ended.row);
+      const outage = before.get(end);
       if (outage === undefined || outage.overAtMs !== undefined) continue;
+      const { isPerUpstream = false } = EVENTS[outage.event];
       // The facts at the end of an outage may name no upstream, where those at its begin did.
-      if (ended.isPerUpstream && (facts["upstream"] ?? "") !== upstream) continue;
-      const outages = new Map(before).set(ended.row, { ...outage, overAtMs: nowMs });
+      if (isPerUpstream && (facts["upstream"] ?? "") !== upstream) continue;
+      const outages = new Map(before).set(end, { ...outage, overAtMs: nowMs });
       const isOver = outages.values().every(({ overAtMs }) => overAtMs !== undefined);
       const shown = { ...problem, ...lineOf(before, nowMs), outages };
       this.#problems.set(key, isOver ? { ...shown, overAtMs: nowMs } : shown);
@@ -244,10 +226,16 @@ export class RecentProblems {
   }
 }
 
-function keyOfMessage(message: string, facts: Facts): string {
-  const { isPerUpstream = true } = begunBy(message) ?? {};
+/** True for an outage, which lasts until its end. */
+export function lasts(event: EventKind): boolean {
+  const { endedBy, fades = false } = EVENTS[event];
+  return endedBy !== undefined && !fades;
+}
+
+function keyOf(event: EventKind, facts: Facts): string {
+  const { endedBy, isPerUpstream = endedBy === undefined } = EVENTS[event];
   const { upstream = "" } = facts;
-  return JSON.stringify([failedPart(message, facts), isPerUpstream ? upstream : ""]);
+  return JSON.stringify([failedPart(event, facts), isPerUpstream ? upstream : ""]);
 }
 
 /** The line of a problem whose outages these are. */
@@ -255,8 +243,8 @@ function lineOf(outages: ReadonlyMap<string, NotedOutage>, nowMs: number): Probl
   const shown = [...outages.values()].filter(({ overAtMs = Infinity }) => (
     overAtMs > nowMs - TITLE_FOR_MS
   ));
-  const { level, message, facts } = gravest(shown);
-  return { level, message, facts };
+  const { event, level, message, facts } = gravest(shown);
+  return { event, level, message, facts };
 }
 
 /** The line of a problem: the newest of the gravest. */
@@ -264,7 +252,7 @@ function gravest(lines: readonly ProblemLine[]): ProblemLine {
   const [first, ...others] = lines;
   if (first === undefined) throw new Error("Cannot show a problem without a line");
   return others.reduce(
-    (shown, line) => gravityOf(line.message) >= gravityOf(shown.message) ? line : shown,
+    (shown, line) => gravityOf(line.event) >= gravityOf(shown.event) ? line : shown,
     first,
   );
 }

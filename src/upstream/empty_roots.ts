@@ -14,10 +14,10 @@ interface Root {
 
 /** Warns once of each upstream whose URL seems to lack a part of its path. */
 export class EmptyRoots {
-  readonly #log: Pick<Logger, "warn">;
+  readonly #log: Pick<Logger, "event">;
   readonly #roots = new Map<string, Root>();
 
-  constructor(log: Pick<Logger, "warn">) {
+  constructor(log: Pick<Logger, "event">) {
     this.#log = log;
   }
 
@@ -38,11 +38,7 @@ export class EmptyRoots {
   #judge(upstream: string, root: Root): void {
     if (!root.isDoubtful || root.hasInfo !== false || root.absent < ABSENT_MAX) return;
     root.isDoubtful = false;
-    this.#log.warn("upstream has nothing", {
-      upstream,
-      absent: root.absent,
-      hint: "check the path of --cache-upstream-url: there is no nix-cache-info below it",
-    });
+    this.#log.event("upstream-empty", { upstream, absent: root.absent });
   }
 
   #of(upstream: string): Root {

@@ -1,6 +1,6 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import { KNOWN_CONTENT_ENCODINGS } from "../nix/content_encoding.ts";
-import { UPSTREAM_SILENT } from "../telemetry/outages.ts";
+import { UPSTREAM_SILENT } from "../telemetry/events.ts";
 import { NoAnswer, type UpstreamFailure, type UpstreamReading } from "./upstream.ts";
 
 type HintedFailure = Extract<UpstreamReading, { kind: "failed" }>;

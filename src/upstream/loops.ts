@@ -17,7 +17,7 @@ export interface LoopsDeps {
   /** The URLs of the upstreams. */
   readonly upstreams: readonly string[];
   readonly metrics: Pick<Metrics, "count">;
-  readonly log: Pick<Logger, "warn">;
+  readonly log: Pick<Logger, "event">;
 }
 
 /**
@@ -62,9 +62,8 @@ export class Loops {
     metrics.count("upstream_loops_total", {});
     if (!this.#isWarned) {
       const larders = upstreams.filter((url) => this.#larders.has(url));
-      log.warn("upstream leads back here", {
+      log.event("upstream-loop", {
         upstream: (larders.length === 0 ? upstreams : larders).join(" "),
-        hint: "remove this larder, or one that asks it, from --cache-upstream-url",
       });
     }
     this.#isWarned = true;

@@ -1,14 +1,10 @@
 import type { Facts } from "../base/failure.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 import { failureOf } from "./failure_hints.ts";
 import type { LastAnswers, LastError } from "./last_answers.ts";
 import type { RequestKind, UpstreamReading } from "./upstream.ts";
 import { upstreamState } from "./upstream_state.ts";
-
-/** No trusted key verifies the narinfos of an upstream; programs look for this message. */
-export const UPSTREAM_NOT_TRUSTED = "upstream is not trusted";
 
 export interface UpstreamLogDeps {
   readonly log: Logger;
@@ -56,11 +52,11 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
   const outages = new Map<string, ReturnType<typeof outagesOfOne>>();
   const untrusted = new Set<string>();
   const outagesOfOne = () => ({
-    failed: new OutageLog(log, OUTAGES.upstreamFailed),
-    down: new OutageLog(log, OUTAGES.upstreamDown),
-    slow: new OutageLog(log, OUTAGES.upstreamSlow),
-    slowAnswers: new OutageLog(log, OUTAGES.upstreamAnswersSlowly),
-    slowNars: new OutageLog(log, OUTAGES.upstreamSendsSlowly),
+    failed: new OutageLog(log, "upstream-answers"),
+    down: new OutageLog(log, "upstream-up"),
+    slow: new OutageLog(log, "upstream-quick"),
+    slowAnswers: new OutageLog(log, "upstream-answers-quickly"),
+    slowNars: new OutageLog(log, "upstream-sends-quickly"),
     isPresent: false,
   });
   const outagesOf = (upstream: string) => {
@@ -85,12 +81,12 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       if (reading.reason !== "untrusted") {
         const one = outagesOf(upstream);
         one.isPresent = true;
-        return one.failed.failed("upstream failed", facts);
+        return one.failed.failed("upstream-failed", facts);
       }
       const { reason: _reason, ...others } = facts;
       const level = untrusted.has(upstream) ? "debug" : "warn";
       untrusted.add(upstream);
-      log[level](UPSTREAM_NOT_TRUSTED, others);
+      log.event("upstream-untrusted", others, level);
     },
 
     noted(upstream, isUp, error) {
@@ -101,12 +97,12 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       const isOver = state === "up" || state === "untrusted";
       if (isOver) one.failed.worked({ upstream });
       else if (!one.isPresent) {
-        const { message, facts } = failureInLog(
+        const { kind, facts } = failureInLog(
           error,
           lastError,
           (failure) => lastAnswers.hintFor(upstream, failure),
         );
-        one.failed.failed(message, { upstream, ...facts });
+        one.failed.failed(kind, { upstream, ...facts });
       }
       one.isPresent = !isOver;
     },
@@ -115,24 +111,21 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       const { slow } = outagesOf(upstream);
       if (!isSlow) return slow.worked({ upstream });
       const facts = { upstream, name: path, waited_ms: ms, hint: hint() };
-      slow.failed("upstream is slow: clients wait for it", facts);
+      slow.failed("upstream-slow", facts);
     },
 
     answered({ upstream, path, ms, hint }, isSlow) {
       const { slowAnswers } = outagesOf(upstream);
       if (!isSlow) return slowAnswers.worked({ upstream });
       const facts = { upstream, name: path, waited_ms: ms, hint: hint() };
-      slowAnswers.failed("upstream answers slowly: clients wait for it", facts);
+      slowAnswers.failed("upstream-answers-slowly", facts);
     },
 
     sends({ upstream, path, nar, ms, bytesPerSecond, hint }) {
       const named = path === nar ? { nar } : { nar, name: path };
       const pace = { waited_ms: ms, bytes_per_second: bytesPerSecond };
       const facts = { upstream, ...named, ...pace, hint: hint() };
-      outagesOf(upstream).slowNars.failed(
-        "upstream sends nars slowly: clients wait for them",
-        facts,
-      );
+      outagesOf(upstream).slowNars.failed("upstream-sends-slowly", facts);
     },
 
     sendsNoMore(upstream) {
@@ -143,7 +136,7 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       const one = outagesOf(upstream);
       const hint = lastAnswers.of(upstream).lastError?.hint;
       const facts = { upstream, requests: kind, ...hint === undefined ? {} : { hint } };
-      if (isDown) one.down.failed("upstream is down", facts);
+      if (isDown) one.down.failed("upstream-down", facts);
       else one.down.worked({ upstream });
       one.isPresent = isDown;
     },
@@ -160,12 +153,11 @@ function failureInLog(
     const { reason, status, hint } = lastError ?? {};
     const known = { reason, status, hint };
     const facts = Object.entries(known).filter(([, value]) => value !== undefined);
-    return { message: "upstream failed", facts: Object.fromEntries(facts) as Facts } as const;
+    return { kind: "upstream-failed", facts: Object.fromEntries(facts) as Facts } as const;
   }
   const failure = failureOf(error);
   const facts = { ...failure, hint: hintFor(failure) };
-  if (failure.reason === "status") return { message: "upstream failed", facts } as const;
-  const isGarbage = failure.reason === "garbage";
-  const message = isGarbage ? "upstream is no binary cache" : "upstream does not answer";
-  return { message, facts } as const;
+  if (failure.reason === "status") return { kind: "upstream-failed", facts } as const;
+  const kind = failure.reason === "garbage" ? "upstream-no-cache" : "upstream-silent";
+  return { kind, facts } as const;
 }

@@ -3,7 +3,6 @@ import pLimit from "p-limit";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import { OUTAGES } from "../telemetry/outages.ts";
 
 export interface UpstreamQueueOptions {
   /** More requests than this wait in the queue. */
@@ -39,7 +38,7 @@ export class UpstreamQueue {
     this.#upstream = upstream;
     this.#options = options;
     this.#atOnce = pLimit(options.inFlightMax);
-    this.#outage = new OutageLog(options.log, OUTAGES.upstreamQueue);
+    this.#outage = new OutageLog(options.log, "upstream-keeps-up");
   }
 
   /** True while the next request would queue. */
@@ -71,7 +70,7 @@ export class UpstreamQueue {
       resolve({ kind: "queue-timeout" });
     };
     const timer = clock.after(this.#options.limitMs, () => {
-      this.#outage.failed("upstream too slow: queued requests time out", {
+      this.#outage.failed("upstream-queue-late", {
         upstream: this.#upstream,
       });
       end();

@@ -65,7 +65,7 @@ Deno.test("page: an outage is there after hours, and larder status says the same
   let nowMs = startedAtMs;
   const problems = new RecentProblems(() => nowMs);
   problems.watch(createLogger("error", { write() {} }))
-    .error("nar store unavailable: nars pass through", { hint: "check the store" });
+    .event("nar-store-away", { hint: "check the store" });
   nowMs += 5 * 3_600_000;
   await using cache = await TestCache.open({ upstreams: [], problems, nowMs: () => nowMs });
   await using server = cache.listen();
@@ -110,7 +110,10 @@ Deno.test("page: what did it save me? … the bytes since the first start", asyn
 
 Deno.test("page: a kind of problem is one row, with each subject and its times", async () => {
   const minute = (count: number) => Date.UTC(2026, 0, 2, 12, count);
-  const kind = { part: "upstreams", level: "warn" as const, message: "upstream is down" };
+  const kind = {
+    ...{ part: "upstreams", event: "upstream-down" as const, level: "warn" as const },
+    message: "upstream is down",
+  };
   const between = (firstAtMs: number, lastAtMs: number) => ({
     ...{ firstAtMs, begunAtMs: firstAtMs, lastAtMs },
   });
@@ -145,9 +148,9 @@ Deno.test("page: a NAR that no upstream sent is one row, with causes and a remed
   const problems = new RecentProblems(() => Date.UTC(2026, 0, 2, 12));
   const log = problems.watch(createLogger("error", { write() {} }));
   const nar = { nar: "1.nar.xz", name: "big-1.0", reason: "status" };
-  log.warn("download broke off", { ...nar, upstream: "https://a", status: 503 });
-  log.warn("download broke off", { ...nar, upstream: "https://b", status: 500 });
-  log.warn("nar not fetched", { ...nar, upstream: "https://b", status: 500 });
+  log.event("download-broke-off", { ...nar, upstream: "https://a", status: 503 });
+  log.event("download-broke-off", { ...nar, upstream: "https://b", status: 500 });
+  log.event("nar-not-fetched", { ...nar, upstream: "https://b", status: 500 });
   await using cache = await TestCache.open({ upstreams: [], problems });
   assert.match(
     await partOf(cache, "problems"),

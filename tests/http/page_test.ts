@@ -185,6 +185,7 @@ Deno.test("page: names from elsewhere appear as text, whatever they look like", 
   const problems = {
     list: () => [{
       part: "image",
+      event: "upstream-failed" as const,
       level: "error" as const,
       message: "<img src=x onerror=alert(1)>",
       facts: { upstream: `https://x/"'&<b>` },

@@ -208,7 +208,9 @@ Deno.test("stats: problems reveal nothing about our machine", async () => {
   const { first_at, begun_at: _begun, last_at, over_at: _, ...rest } = problem ?? {};
   const hint = "make room on the disk of the storage, or replace the disk if it fails";
   const facts = { nar: path.slice("/nar/".length), name: "big-1.0", hint };
-  assert.deepEqual(rest, { part: "disk", level: "error", message, facts, count: 1 });
+  assert.deepEqual(rest, {
+    ...{ part: "disk", event: "nars-not-kept", level: "error", message, facts, count: 1 },
+  });
   assert.match(`${first_at} ${last_at}`, /Z .*Z$/);
   const page = await (await cache.get("/", { accept: "text/html" })).text();
   for (const text of [answer, page]) {

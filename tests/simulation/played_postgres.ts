@@ -7,7 +7,6 @@ import { QUERY_MAX_MS } from "../../src/metadata/postgres/connecting.ts";
 import { clock } from "../../src/runtime/current.ts";
 import type { Logger } from "../../src/telemetry/logger.ts";
 import { OutageLog } from "../../src/telemetry/outage_log.ts";
-import { OUTAGES } from "../../src/telemetry/outages.ts";
 
 /**
  * "breaking": it commits the next kept NAR, whose answer is lost, and then nobody listens.
@@ -70,14 +69,14 @@ const WRITES: ReadonlySet<string> = new Set(
  */
 export class PostgresClient {
   readonly #parts: PostgresClientParts;
-  readonly #log: OutageLog<"database does not answer">;
+  readonly #log: OutageLog<"database-back">;
   readonly #oneWrite = pLimit(1);
   #outage: { readonly sinceMs: number; readonly over: Notifier } | undefined;
   #hanging = 0;
 
   constructor(parts: PostgresClientParts) {
     this.#parts = parts;
-    this.#log = new OutageLog(parts.log, OUTAGES.database);
+    this.#log = new OutageLog(parts.log, "database-back");
   }
 
   /** The port, whose calls go to the server. */
@@ -155,7 +154,7 @@ export class PostgresClient {
 
   #away(sinceMs: number): void {
     if (this.#outage !== undefined) return;
-    this.#log.failed("database does not answer", { error: "no answer" });
+    this.#log.failed("database-away", { error: "no answer" });
     const outage = this.#outage = { sinceMs, over: new Notifier() };
     this.#parts.server.over.then(() => clock.pause(PROBE_EVERY_MS)).then(() => {
       this.#outage = undefined;

@@ -1,8 +1,10 @@
-import { OUTAGES } from "../../src/telemetry/outages.ts";
+import { EVENTS } from "../../src/telemetry/events.ts";
 
-const { upstreamSlow, upstreamAnswersSlowly, upstreamSendsSlowly } = OUTAGES;
-const SLOW = [upstreamSlow, upstreamAnswersSlowly, upstreamSendsSlowly]
-  .flatMap(({ begins }) => Object.keys(begins));
+const SLOW: readonly string[] = [
+  EVENTS["upstream-slow"].words,
+  EVENTS["upstream-answers-slowly"].words,
+  EVENTS["upstream-sends-slowly"].words,
+];
 
 /**
  * True for a log line about an upstream that is slow. On real time an upstream of a test is as slow

@@ -17,7 +17,7 @@ export async function joinMembers(
   member: MemberId,
   log: Logger,
 ): Promise<AsyncDisposable> {
-  const warn = (error: unknown) => log.warn("member not registered", { error: messageOf(error) });
+  const warn = (error: unknown) => log.event("member-not-registered", { error: messageOf(error) });
   await ledger.beat(member, { reservedBytes: 0, limitBytes: Infinity }).catch(warn);
   return { [Symbol.asyncDispose]: () => ledger.leave(member).catch(warn) };
 }

@@ -67,10 +67,7 @@ export class WorkerNarinfos implements Disposable {
       if (this.#life.isUp) this.#worker.send({ type: "orders", orders });
     });
     this.#life = new WorkerLife(this.#worker, (error) => {
-      deps.log.warn("narinfo worker lost", {
-        error,
-        hint: "larder goes on without it, and starts another one after some narinfos",
-      });
+      deps.log.event("narinfo-worker-lost", { error });
     });
   }
 

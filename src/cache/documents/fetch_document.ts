@@ -63,7 +63,7 @@ export async function fetchDocument(
     } catch (error) {
       document[Symbol.dispose]();
       except.add(document.upstream);
-      log.warn("document not usable", {
+      log.event("document-not-usable", {
         path: name.path,
         upstream: document.upstream,
         error: messageOf(error),
@@ -151,7 +151,7 @@ async function plainOf(
 ): Promise<PlainBytes> {
   const { codecs, encoding, upstream } = document;
   if (codecs.length === 0) {
-    if (encoding !== undefined) log.warn("document encoding not known", { upstream, encoding });
+    if (encoding !== undefined) log.event("document-encoding-unknown", { upstream, encoding });
     return { bytes, encoding };
   }
   const encoded = { bytes, encoding: encodingOf(document) };
@@ -229,7 +229,7 @@ async function keep(
     const row = await metadata.findDocument(path);
     return row?.tag === tag ? row : undefined;
   } catch (error) {
-    log.error("document not kept", { path, error: messageOf(error) });
+    log.event("document-not-kept", { path, error: messageOf(error) });
     return undefined;
   }
 }

@@ -187,7 +187,7 @@ export class Downloads implements InFlight {
       file = makeGrowingFile(this.#deps.files.spoolFolder, nar.name);
     } catch (error) {
       const facts = { nar: nar.name, error: messageOf(error), request_id: requestId };
-      this.#deps.attempts.logging.log.debug("download failed", facts);
+      this.#deps.attempts.logging.log.event("download-failed", facts, "debug");
       return { isKept: false, isJoined: false };
     }
     const run = (download: Download) => {
@@ -259,7 +259,7 @@ export class Downloads implements InFlight {
     } catch (error) {
       this.#received.over(received);
       const facts = { path, error: messageOf(error) };
-      this.#deps.attempts.logging.log.warn("received nar not resumed", facts);
+      this.#deps.attempts.logging.log.event("received-nar-not-resumed", facts);
       return undefined;
     }
   }

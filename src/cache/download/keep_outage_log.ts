@@ -1,8 +1,8 @@
 import { type Facts, Failure } from "../../base/failure.ts";
+import type { EventKind } from "../../telemetry/events.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { OUTAGES } from "../../telemetry/outages.ts";
 import type { NotKeptBy } from "../nar/publish_nar.ts";
 
 /**
@@ -22,12 +22,9 @@ export class KeepOutageLog {
     const series = (reason: `${NotKeptBy}_error` | "no_room") =>
       metrics.series("nar_not_kept_total", { reason });
     this.#log = log;
-    this.#disk = new NotKeptLog(new OutageLog(log, OUTAGES.keeping), series("disk_error"));
-    this.#database = new NotKeptLog(
-      new OutageLog(log, OUTAGES.recording),
-      series("database_error"),
-    );
-    this.#room = new NotKeptLog(new OutageLog(log, OUTAGES.room), series("no_room"));
+    this.#disk = new NotKeptLog(new OutageLog(log, "nars-kept"), series("disk_error"));
+    this.#database = new NotKeptLog(new OutageLog(log, "nars-recorded"), series("database_error"));
+    this.#room = new NotKeptLog(new OutageLog(log, "nars-have-room"), series("no_room"));
     this.#storage = series("storage_error");
   }
 
@@ -35,10 +32,10 @@ export class KeepOutageLog {
   failed(fileSize: number, by: NotKeptBy, facts: Facts): void {
     if (by === "disk") {
       this.#disk.failed(fileSize);
-      this.#disk.log.failed("nars cannot be kept: they pass through", facts);
+      this.#disk.log.failed("nars-not-kept", facts);
     } else if (by === "database") {
       this.#database.failed(fileSize);
-      this.#database.log.failed("nars cannot be recorded: they pass through", facts);
+      this.#database.log.failed("nars-not-recorded", facts);
     } else {
       // The store has said once for all NARs that it is away.
       this.#storage.count();
@@ -55,7 +52,7 @@ export class KeepOutageLog {
     // What it cannot remove takes the room.
     if (this.#isStorageAway) return this.failed(fileSize, "storage", facts);
     this.#room.failed(fileSize);
-    this.#room.log.failed("nar not kept", facts, String(this.#room.smallestBytes));
+    this.#room.log.failed("nar-without-room", facts, String(this.#room.smallestBytes));
   }
 
   /**
@@ -87,12 +84,12 @@ export interface KeepTrials {
 }
 
 /** One reason, and the smallest file that failed for it. */
-class NotKeptLog<Message extends string> {
-  readonly log: OutageLog<Message>;
+class NotKeptLog<End extends EventKind> {
+  readonly log: OutageLog<End>;
   readonly #count: Series;
   #smallestBytes = Infinity;
 
-  constructor(log: OutageLog<Message>, count: Series) {
+  constructor(log: OutageLog<End>, count: Series) {
     this.log = log;
     this.#count = count;
   }

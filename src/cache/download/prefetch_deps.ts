@@ -96,13 +96,8 @@ function quietOutages(
 
 /** Logs failures at `debug` until `isWanted`. */
 function quietLog(log: Logger, isWanted: () => boolean): Logger {
-  const at = (level: "warn" | "error"): Logger["warn"] => (msg, facts) =>
-    log[isWanted() ? level : "debug"](msg, facts);
   return {
-    debug: (msg, facts) => log.debug(msg, facts),
-    info: (msg, facts) => log.info(msg, facts),
-    warn: at("warn"),
-    error: at("error"),
-    enabled: (level) => log.enabled(level),
+    ...log,
+    event: (kind, facts, level) => log.event(kind, facts, isWanted() ? level : "debug"),
   };
 }

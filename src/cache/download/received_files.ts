@@ -22,7 +22,7 @@ export interface ReceivedFilesDeps {
   readonly atOnceMax: number;
   /** True while the process stops: the next one verifies the waiting files. */
   readonly isStopping: () => boolean;
-  readonly log: Pick<Logger, "warn">;
+  readonly log: Pick<Logger, "event">;
 }
 
 /** A whole file that another process left. */
@@ -122,7 +122,7 @@ export class ReceivedFiles {
         this.#added.push(file);
       } else files.removeSync(path);
     } catch (error) {
-      log.warn("received nar not resumed", { path, error: messageOf(error) });
+      log.event("received-nar-not-resumed", { path, error: messageOf(error) });
     }
   }
 }
@@ -155,7 +155,8 @@ export async function runReceived(
       mayWait(error, download, hold);
     download.advance({ type: "error", reason: detail });
     if (!isLeft) discardDownload(download, log);
-    log[isLeft ? "debug" : "warn"]("received nar not kept", { nar: nar.name, error: detail });
+    const level = isLeft ? "debug" : "warn";
+    log.event("received-nar-not-kept", { nar: nar.name, error: detail }, level);
     return { reason: "broken", detail };
   }
 }

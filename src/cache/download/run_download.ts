@@ -8,7 +8,7 @@ import {
 import { limitOrigin, moreRoomHint } from "../../space/size_limit.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { isOfFullDisk } from "../../telemetry/outages.ts";
+import { isOfFullDisk } from "../../telemetry/events.ts";
 import type { NarFinder, NarRecord, NarRow } from "../../metadata/metadata_store.ts";
 import { type Download, ELSEWHERE } from "./download.ts";
 import { NarAttempts, type NarAttemptsDeps, type NarFailure } from "../sources/nar_attempts.ts";
@@ -128,7 +128,7 @@ async function bring(
       return undefined;
     }
     const { reason, detail } = result;
-    if (reason === "cancelled") log.error("download failed", { ...facts, detail });
+    if (reason === "cancelled") log.event("download-failed", { ...facts, detail });
     const isOurs = reason === "disk" || reason === "broken";
     if (isOurs && !isLeftForNext(deps, download)) {
       const by = notKeptBy(result.error);
@@ -138,7 +138,7 @@ async function bring(
     return result;
   } catch (error) {
     const detail = messageOf(error);
-    log.error("download failed", { nar: nar.name, error: detail, request_id: requestId });
+    log.event("download-failed", { nar: nar.name, error: detail, request_id: requestId });
     return { reason: "broken", detail };
   }
 }
@@ -156,7 +156,7 @@ export function discardDownload({ file }: Download, log: Logger): void {
   try {
     file.remove();
   } catch (error) {
-    log.warn("download not removed", { path: file.path, error: messageOf(error) });
+    log.event("download-not-removed", { path: file.path, error: messageOf(error) });
   }
 }
 

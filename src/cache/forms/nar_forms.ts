@@ -28,7 +28,7 @@ export interface NarFormsDeps {
   readonly verifier: Pick<NarVerifier, "passThrough">;
   readonly metadata: ChangeWriter;
   readonly nowMs: () => number;
-  readonly log: Pick<Logger, "warn">;
+  readonly log: Pick<Logger, "event">;
 }
 
 /**
@@ -89,12 +89,7 @@ export class NarForms {
       const at = kept?.at ?? storedName(name, "");
       await metadata.apply([{ kind: "nar-broken", at, atMs }]);
     } catch (error) {
-      log.warn("broken transfer not noted", {
-        nar: name,
-        error: messageOf(error),
-        hint:
-          "larder could not write to its database; a client that resumes may have to start over",
-      });
+      log.event("broken-transfer-not-noted", { nar: name, error: messageOf(error) });
     }
   }
 }

@@ -143,7 +143,7 @@ export class KeptNars {
       // A database that does not answer tells nothing.
       if (!isOld && await this.#isLost(at).catch(() => true)) return;
       const isLast = this.#reported.delete(at) && this.#reported.size === 0;
-      if (isLast && !isOld) this.#deps.log.info("damaged nars are stored again");
+      if (isLast && !isOld) this.#deps.log.event("damaged-nars-stored");
     }
   }
 
@@ -230,7 +230,7 @@ export class KeptNars {
     if (this.#lost.has(at)) return;
     this.#lost.set(at, this.#deps.nowMs());
     this.#reported.set(at, this.#deps.nowMs());
-    this.#deps.log.error("stored nar is damaged", facts);
+    this.#deps.log.event("stored-nar-damaged", facts);
   }
 
   /** `undefined` for an unreadable file. After "right" the caller opens it again. */
@@ -279,7 +279,7 @@ export class KeptNars {
       await sweeper.markAndSweep(kept, "lost");
       changed();
     } catch (error) {
-      log.warn("damaged nar not removed", { nar: kept.at, error: messageOf(error) });
+      log.event("damaged-nar-not-removed", { nar: kept.at, error: messageOf(error) });
     }
   }
 
@@ -288,7 +288,7 @@ export class KeptNars {
     try {
       await this.#deps.metadata.apply([{ kind: "nar-sealed", at, seal }]);
     } catch (error) {
-      this.#deps.log.warn("seal not written", { nar: at, error: messageOf(error) });
+      this.#deps.log.event("seal-not-written", { nar: at, error: messageOf(error) });
     }
   }
 }

@@ -10,7 +10,7 @@ import {
 import type { NarName } from "../../nix/nar_name.ts";
 import { narNameOf, newStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import type { NarWriter } from "../../storage/nar_store.ts";
-import { isOfFullDisk } from "../../telemetry/outages.ts";
+import { isOfFullDisk } from "../../telemetry/events.ts";
 
 export interface PublishNarDeps {
   readonly metadata: ChangeWriter & Pick<NarFinder, "findNar">;

@@ -119,7 +119,7 @@ export class NarinfoFetches implements NarinfoPrefetcher {
     const narinfo = this.#leased(storePathHash, fetchOnce)
       .catch((error): FetchedNarinfo => {
         const facts = { error: messageOf(error), request_id: requestId };
-        this.#deps.log.debug("narinfo not kept", facts);
+        this.#deps.log.event("narinfo-not-kept", facts, "debug");
         return { kind: "unknown" };
       })
       .then((outcome) => {
@@ -200,7 +200,7 @@ export class NarinfoFetches implements NarinfoPrefetcher {
   /** Works without a client; the next request finds the narinfo stored. */
   #listen(later: Promise<unknown> | undefined, request_id: string): void {
     later?.catch((error) => {
-      this.#deps.log.warn("narinfo not kept", { error: messageOf(error), request_id });
+      this.#deps.log.event("narinfo-not-kept", { error: messageOf(error), request_id });
     });
   }
 }

@@ -4,7 +4,6 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { OUTAGES } from "../../telemetry/outages.ts";
 import type { Loops } from "../../upstream/loops.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
 import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "../prefetch/prefetch_ports.ts";
@@ -69,7 +68,7 @@ export class NarinfoServer {
 
   constructor(deps: NarinfoServerDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.narinfoLookup);
+    this.#outage = new OutageLog(deps.log, "narinfos-read");
   }
 
   /** Throws "out-of-reach" for a stored narinfo that neither database nor upstreams give. */
@@ -90,7 +89,7 @@ export class NarinfoServer {
       isUnread = true;
       const facts = { error: messageOf(error) };
       this.#failedAt = storePathHash;
-      this.#outage.failed("narinfo lookup failed, querying upstreams", facts);
+      this.#outage.failed("narinfo-lookup-failed", facts);
     }
     // Another request has learned it during the read.
     if (row === undefined && negative.has(storePathHash)) return KNOWN_ABSENT;

@@ -250,7 +250,7 @@ export class PinLooks implements AsyncDisposable {
       yield { event: "done", ...counts, ...progress };
     } catch (error) {
       if (!looking.signal.aborted) {
-        this.#deps.log.warn("pins not verified", { error: messageOf(error) });
+        this.#deps.log.event("pins-not-verified", { error: messageOf(error) });
       }
       throw error;
     } finally {

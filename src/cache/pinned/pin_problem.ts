@@ -4,7 +4,6 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import type { PinLook } from "../../metadata/pin_look.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { OUTAGES } from "../../telemetry/outages.ts";
 
 const NAMES_MAX = 3;
 
@@ -25,7 +24,7 @@ export class PinProblem {
 
   constructor(deps: PinProblemDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.pinnedClosures);
+    this.#outage = new OutageLog(deps.log, "pinned-closures-complete");
   }
 
   /** Begins, changes or ends the problem, by the last looks at all pins. */
@@ -51,7 +50,7 @@ export class PinProblem {
       paths: listed(examples, missing, "path"),
       hint: first === undefined ? "" : hintFor(first),
     };
-    this.#outage.failed("pinned closure is incomplete", facts, state);
+    this.#outage.failed("pinned-closure-incomplete", facts, state);
   }
 }
 

@@ -114,7 +114,7 @@ export class Recompression implements AsyncDisposable {
     return this.#running ??= this.#rounds()
       .catch((error) => {
         if (this.#stopping.signal.aborted) return;
-        this.#deps.log.warn("recompression paused", { error: messageOf(error) });
+        this.#deps.log.event("recompression-paused", { error: messageOf(error) });
       })
       .finally(() => this.#running = undefined);
   }
@@ -190,7 +190,7 @@ export class Recompression implements AsyncDisposable {
       this.#stopping.signal.throwIfAborted();
       outcome = error instanceof Irreplaceable ? "later" : "failed";
       if (outcome === "failed") {
-        log.warn("nar not recompressed", { nar: narName, error: messageOf(error) });
+        log.event("nar-not-recompressed", { nar: narName, error: messageOf(error) });
       }
     }
     if (outcome === "failed") this.#failed.set(kept.at, nowMs() + FAILED_MS);

@@ -3,7 +3,6 @@ import { NO_OTHER_MEMBERS, type WorkLeases } from "../../locks/work_leases.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { OUTAGES } from "../../telemetry/outages.ts";
 import { type ShardComparer, shardsWhile } from "./compare_shard.ts";
 import type { Repairer } from "./repairer.ts";
 
@@ -66,7 +65,7 @@ export class Reconciler implements AsyncDisposable {
 
   constructor(deps: ReconcilerDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.reconciliation);
+    this.#outage = new OutageLog(deps.log, "reconciliation-works");
   }
 
   /** One quick pass, then slow ones for as long as larder runs. */
@@ -118,7 +117,7 @@ export class Reconciler implements AsyncDisposable {
           // An unmounted disk is more likely than the loss of that many files.
           const facts = { missing: lost, found: files };
           this.#isUnreadable = false;
-          this.#outage.failed("most nars are missing, reconciliation stopped", facts);
+          this.#outage.failed("most-nars-missing", facts);
           return { files, mended, complete: false };
         }
         const count = await repairer.repair(comparison, { signal });
@@ -133,7 +132,7 @@ export class Reconciler implements AsyncDisposable {
     } catch (error) {
       if (!signal.aborted) {
         this.#isUnreadable = true;
-        this.#outage.failed("not reconciled", { error: messageOf(error) });
+        this.#outage.failed("not-reconciled", { error: messageOf(error) });
       }
       return { files, mended, complete: false };
     }

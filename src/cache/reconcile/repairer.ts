@@ -42,7 +42,7 @@ export class Repairer {
     const lost = await findLost(stores, at, options);
     if (lost === undefined) return false;
     const { kept, foundBytes: found = "nothing" } = lost;
-    log.error("stored nar is damaged", { nar: narNameOf(at), expected: kept.fileSize, found });
+    log.event("stored-nar-damaged", { nar: narNameOf(at), expected: kept.fileSize, found });
     await sweeper.markAndSweep(kept, "lost");
     return true;
   }
@@ -50,7 +50,7 @@ export class Repairer {
   async #repairOrphan(at: StoredName, options: OpenOptions): Promise<boolean> {
     const { stores, sweeper, owner, log } = this.#deps;
     if (!await isOrphan(stores, at, options)) return false;
-    log.warn("orphan nar removed", { nar: at });
+    log.event("orphan-nar-removed", { nar: at });
     await sweeper.sweep([{ at, owner, fileSize: 0 }]);
     return true;
   }

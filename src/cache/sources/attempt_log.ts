@@ -170,7 +170,7 @@ export class AttemptLog {
     }
     this.#deps.demotions.lost(this.#nar, upstream);
     this.#deps.record?.narFailed(this.#nar, { upstream, result: "absent" });
-    this.#deps.log.warn("upstream lost nar", this.facts(upstream));
+    this.#deps.log.event("upstream-lost-nar", this.facts(upstream));
   }
 
   /**
@@ -183,7 +183,7 @@ export class AttemptLog {
     const failure = { upstream, result, ...status === undefined ? {} : { status } };
     if (isUpstream) this.#deps.record?.narFailed(this.#nar, failure);
     const level = isUpstream && !this.#brokeOff.has(upstream) ? "warn" : "debug";
-    this.#deps.log[level]("download broke off", { ...this.facts(upstream), ...more });
+    this.#deps.log.event("download-broke-off", { ...this.facts(upstream), ...more }, level);
     this.#brokeOff.add(upstream);
   }
 
@@ -197,8 +197,8 @@ export class AttemptLog {
     record?.narNotStored(this.#nar, { reason: "not_sent" });
     if (last !== undefined) {
       const { upstream, ...facts } = last;
-      const message = isCut ? "nar download given up" : "nar not fetched";
-      log.warn(message, { ...this.facts(upstream), ...facts, ...hintOf(facts) });
+      const kind = isCut ? "nar-given-up" : "nar-not-fetched";
+      log.event(kind, { ...this.facts(upstream), ...facts, ...hintOf(facts) });
     }
     for (const upstream of this.#brokeOff) {
       if (demotions.get(this.#nar, upstream) !== "bad") {
@@ -219,13 +219,13 @@ export class AttemptLog {
     demotions.add(this.#nar, first, "bad");
     if (pool.has(first)) record?.narFailed(this.#nar, { upstream: first, result: "wrong" });
     metrics.count("verification_failures_total", { reason });
-    log.error("nar verification failed", { ...this.facts(upstream), from, detail, reason });
+    log.event("nar-verification-failed", { ...this.facts(upstream), from, detail, reason });
   }
 
   /** The file is right all the same: its hash is verified. */
   surplus(upstream: string): void {
     this.#deps.metrics.count("verification_failures_total", { reason: "file_size" });
-    this.#deps.log.warn("upstream sent more than the nar file", this.facts(upstream));
+    this.#deps.log.event("upstream-sent-more", this.facts(upstream));
   }
 }
 

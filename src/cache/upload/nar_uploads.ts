@@ -135,7 +135,7 @@ export class NarUploads {
       if (!isUnavailable(error)) {
         this.#deps.outages.failed(body.length ?? 0, notKeptBy(error), facts);
       }
-      log.error("upload failed", facts);
+      log.event("upload-failed", facts);
       throw refusalOf(error, body, space);
     }
   }

@@ -28,6 +28,6 @@ export async function expireStagedNars(deps: StagedNarsDeps): Promise<void> {
       log.info("upload expired", { nar: at, file_size: fileSize });
     }
   } catch (error) {
-    log.warn("expired uploads not removed", { error: messageOf(error) });
+    log.event("expired-uploads-not-removed", { error: messageOf(error) });
   }
 }

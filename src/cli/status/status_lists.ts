@@ -185,7 +185,7 @@ function memberLine(one: ServerJson, nowMs: number): string {
 function problemOf(one: ServerJson) {
   const level: ProblemStats["level"] = one.at("level").text === "error" ? "error" : "warn";
   return {
-    level,
+    ...{ level, part: one.at("part").text ?? "", event: one.at("event").text ?? "" },
     message: one.at("message").text ?? "",
     facts: one.at("facts").facts,
     count: one.at("count").number ?? 1,

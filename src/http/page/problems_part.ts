@@ -1,4 +1,3 @@
-import { kindOf } from "../../telemetry/outages.ts";
 import type { ProblemStats, Stats } from "../stats/stats.ts";
 import { formatNumber, timeOfDay } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
@@ -61,8 +60,8 @@ function isOver(kind: ListedKind): boolean {
   return kind.every(({ over_at }) => over_at !== null);
 }
 
-function linkToVerdict([{ message }]: ListedKind): Html {
-  const id = `remedy-of-${kindOf(message).replaceAll(" ", "-")}`;
+function linkToVerdict([{ part }]: ListedKind): Html {
+  const id = `remedy-of-${part.replaceAll(" ", "-")}`;
   return markup`<a id="${id}" href="#verdict">see the status above</a>`;
 }
 

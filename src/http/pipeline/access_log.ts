@@ -1,13 +1,16 @@
 import type { Facts } from "../../base/failure.ts";
-import type { Logger, LogLevel } from "../../telemetry/logger.ts";
+import { REQUEST_LINE } from "../../telemetry/events.ts";
+import type { Logger } from "../../telemetry/logger.ts";
 import { CHANGING_METHODS } from "../message/client_request.ts";
 import type { Route } from "../routes/router.ts";
 
 /** Paths are untrusted: the log cuts longer ones. */
 const PATH_CHARS_MAX = 200;
 
+type AccessLevel = "debug" | "info";
+
 /** The log level of a request: info for NARs and changes, else debug. */
-export function accessLevel(route: Route | undefined, method: string): LogLevel {
+export function accessLevel(route: Route | undefined, method: string): AccessLevel {
   if (route === undefined) return "debug";
   return route.streams || CHANGING_METHODS.has(method) ? "info" : "debug";
 }
@@ -33,7 +36,7 @@ export interface AccessLine {
 }
 
 /** Logs a finished request in one line. */
-export function logAccess(log: Logger, level: LogLevel, access: AccessLine): void {
+export function logAccess(log: Logger, level: AccessLevel, access: AccessLine): void {
   const { method, route, status, bytes, outcome, cacheResult, client, token } = access;
   const facts: Facts = {
     method,
@@ -58,5 +61,5 @@ const SERVED = [200, 206, 307];
 /** The log message. The specification fixes the one for a NAR from the cache. */
 function messageOf({ isNar, method, status, cacheResult }: AccessLine): string {
   const isServed = isNar && method === "GET" && SERVED.includes(status);
-  return isServed && cacheResult === "HIT" ? "serving nar from cache" : "request";
+  return isServed && cacheResult === "HIT" ? "serving nar from cache" : REQUEST_LINE;
 }

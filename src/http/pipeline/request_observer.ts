@@ -4,6 +4,7 @@ import type { Stretch } from "../../base/wait_notes.ts";
 import type { OpenPull } from "../../history/open_pulls.ts";
 import type { Pulls } from "../../history/pulls.ts";
 import { clock } from "../../runtime/current.ts";
+import { REQUEST_LINE } from "../../telemetry/events.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_labels.ts";
 import type { RequestSpan } from "../../telemetry/tracer.ts";
@@ -103,7 +104,7 @@ export class RequestObserver {
     const { status } = answer;
     metrics?.begin();
     metrics?.end({ route: undefined, method, status, outcome: "complete", seconds: 0 });
-    log.debug("request", {
+    log.debug(REQUEST_LINE, {
       method,
       route: UNMATCHED_ROUTE,
       status,

@@ -172,13 +172,8 @@ function failed(
   const isHidden = route.cached && isRead && meant >= 500 && kind !== "out-of-reach";
   const status = isHidden ? 404 : meant;
   const facts = error instanceof Failure ? error.facts : {};
-  log[isGone ? "debug" : level]("request failed", {
-    route: route.name,
-    status,
-    request_id: requestId,
-    error: messageOf(error),
-    ...facts,
-  });
+  const known = { route: route.name, status, request_id: requestId, error: messageOf(error) };
+  log.event("request-failed", { ...known, ...facts }, isGone ? "debug" : level);
   const head = request.method === "HEAD";
   const isAway = kind === "away" || kind === "out-of-reach";
   if (isAway && status === 503) return lineAnswer(503, DATABASE_AWAY, head, RETRY_AFTER);

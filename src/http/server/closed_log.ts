@@ -8,11 +8,11 @@ export type ClosedLevel = "info" | "warn";
 
 /** Logs closed connections by reason, without a line for each. */
 export class ClosedLog {
-  readonly #log: Pick<Logger, ClosedLevel>;
+  readonly #log: Pick<Logger, "event">;
   readonly #nowMs: () => number;
   readonly #seen = new Map<string, Seen>();
 
-  constructor(log: Pick<Logger, ClosedLevel>, nowMs: () => number) {
+  constructor(log: Pick<Logger, "event">, nowMs: () => number) {
     this.#log = log;
     this.#nowMs = nowMs;
   }
@@ -24,7 +24,7 @@ export class ClosedLog {
     const seen = this.#seen.get(reason);
     if (seen !== undefined) return void seen.count++;
     this.#seen.set(reason, { level, loggedAtMs: this.#nowMs(), count: 0 });
-    this.#log[level]("connections closed", { reason, count: 1 });
+    this.#log.event("connections-closed", { reason, count: 1 }, level);
   }
 
   /** Logs the counts that are a minute old. Call it regularly. */
@@ -36,7 +36,7 @@ export class ClosedLog {
         this.#seen.delete(reason);
         continue;
       }
-      this.#log[seen.level]("connections closed", { reason, count: seen.count });
+      this.#log.event("connections-closed", { reason, count: seen.count }, seen.level);
       this.#seen.set(reason, { ...seen, loggedAtMs: nowMs, count: 0 });
     }
   }

@@ -1,22 +1,22 @@
-import { gravityOf, kindOf } from "../../telemetry/outages.ts";
+import { gravityOf } from "../../telemetry/events.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { ProblemStats } from "./stats.ts";
 
 /** How many subjects a row of a kind names. */
 export const SUBJECTS_MAX = 4;
 
-/** The problems of one outage, or with one message. The first has the title and the remedy. */
+/** The problems of one part. The first has the title and the remedy. */
 export type ProblemKind<Listed> = readonly [Listed, ...Listed[]];
 
 /** The kinds, the newest first. In each, the problems that last come first, the gravest ahead. */
-export function problemKinds<Listed extends Pick<ProblemStats, "message" | "over_at">>(
+export function problemKinds<Listed extends Pick<ProblemStats, "part" | "event" | "over_at">>(
   problems: readonly Listed[],
 ): readonly ProblemKind<Listed>[] {
-  const kinds = Map.groupBy(problems, ({ message }) => kindOf(message));
+  const kinds = Map.groupBy(problems, ({ part }) => part);
   return [...kinds.values()].flatMap((kind) => {
     const [first, ...others] = kind.toSorted((a, b) =>
       Number(a.over_at !== null) - Number(b.over_at !== null) ||
-      gravityOf(b.message) - gravityOf(a.message)
+      gravityOf(b.event) - gravityOf(a.event)
     );
     return first === undefined ? [] : [[first, ...others] as const];
   });
@@ -24,9 +24,9 @@ export function problemKinds<Listed extends Pick<ProblemStats, "message" | "over
 
 /** Remedy for the ongoing problems of a kind; empty if there is none, or it is unknown. */
 export function remedyOf(
-  kind: ProblemKind<Pick<ProblemStats, "message" | "facts" | "over_at">>,
+  kind: ProblemKind<Pick<ProblemStats, "event" | "facts" | "over_at">>,
 ): string {
-  const gravest = kind.filter((one) => one.over_at === null && one.message === kind[0].message);
+  const gravest = kind.filter((one) => one.over_at === null && one.event === kind[0].event);
   return [...new Set(gravest.flatMap((one) => whatToDo(one) ?? []))].join("; ");
 }
 
@@ -39,6 +39,9 @@ export function isInVerdict(
 }
 
 /** The facts of one of a kind. Its own title stands only where it differs from the kind's. */
-export function subjectWords(one: Pick<ProblemStats, "message" | "facts">, title: string): string {
+export function subjectWords(
+  one: Pick<ProblemStats, "event" | "message" | "facts">,
+  title: string,
+): string {
   return [...titleOf(one) === title ? [] : [titleOf(one)], ...factsInWords(one)].join(", ");
 }

@@ -1,4 +1,4 @@
-import { begunBy, UPSTREAM_DOWN } from "../../telemetry/outages.ts";
+import { UPSTREAM_DOWN } from "../../telemetry/events.ts";
 import type { Problem } from "../../telemetry/recent_problems.ts";
 import { ERROR_FOR_MS, type UpstreamState, upstreamState } from "../../upstream/upstream_state.ts";
 import type { UpstreamStats } from "./stats.ts";
@@ -36,8 +36,8 @@ export function judgedProblems(
   );
   const isGrave = up.size === 0 && upstreams.length > 0;
   return problems.map((problem) => {
-    const { message, facts, lastAtMs, overAtMs } = problem;
-    if (begunBy(message)?.kind !== UPSTREAM_DOWN || overAtMs !== undefined) return problem;
+    const { part, facts, lastAtMs, overAtMs } = problem;
+    if (part !== UPSTREAM_DOWN || overAtMs !== undefined) return problem;
     if (!up.has(String(facts["upstream"]))) {
       return isGrave ? { ...problem, level: "error" } : problem;
     }

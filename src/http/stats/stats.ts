@@ -279,6 +279,8 @@ export interface PinnedRootStats {
 export interface ProblemStats {
   /** What failed: the outages of one part are one problem. */
   readonly part: string;
+  /** The kind of the event, which stays where its words change. */
+  readonly event: string;
   readonly level: "warn" | "error";
   readonly message: string;
   readonly facts: Readonly<Record<string, string | number | boolean>>;

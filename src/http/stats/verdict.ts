@@ -1,7 +1,7 @@
 import { counted, formatBytes, formatSpan } from "../../base/format_units.ts";
 import { formatClock } from "../../base/format_times.ts";
-import { begunBy, DISK, UPSTREAM_DOWN, UPSTREAM_SILENT } from "../../telemetry/outages.ts";
-import { isPresent, type Problem } from "../../telemetry/recent_problems.ts";
+import { DISK, UPSTREAM_DOWN, UPSTREAM_SILENT } from "../../telemetry/events.ts";
+import { isPresent, lasts, type Problem } from "../../telemetry/recent_problems.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { FaultStats, MemberStats, SizeStats, UpstreamStats, VerdictStats } from "./stats.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";
@@ -191,9 +191,8 @@ function limitFaults(
  */
 function isFault(problem: Problem, atMs: number): boolean {
   if (!isPresent(problem, atMs)) return false;
-  const { level, message, facts } = problem;
-  const begun = begunBy(message);
-  if (begun !== undefined) return begun.kind !== UPSTREAM_DOWN;
+  const { part, event, level, facts } = problem;
+  if (lasts(event)) return part !== UPSTREAM_DOWN;
   return level === "error" || !("upstream" in facts);
 }
 
@@ -220,9 +219,9 @@ function memberFault({ id, host, url, reported_at }: MemberStats, atMs: number):
 }
 
 /** Nobody may have tried since the last failure of an outage: so it says when that was. */
-function timesOf({ message, begunAtMs, lastAtMs }: Problem, atMs: number): string {
+function timesOf({ event, begunAtMs, lastAtMs }: Problem, atMs: number): string {
   const [begun, last] = [formatClock(begunAtMs, atMs), formatClock(lastAtMs, atMs)];
-  if (begunBy(message) === undefined) return `at ${last}`;
+  if (!lasts(event)) return `at ${last}`;
   return begun === last ? `since ${begun}` : `since ${begun}, last seen at ${last}`;
 }
 

@@ -5,7 +5,6 @@ import { ClosedLog } from "../server/closed_log.ts";
 import type { HttpServer } from "../server/http_server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { OUTAGES } from "../../telemetry/outages.ts";
 import { PemFiles, type PemPaths, type Pems } from "./pem_files.ts";
 import { RelayedListener } from "./relayed_listener.ts";
 import type { Place } from "./relay_messages.ts";
@@ -60,7 +59,7 @@ export class TlsListener implements Disposable {
 
   private constructor(deps: TlsListenerDeps, parts: ListenerParts) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.certificate);
+    this.#outage = new OutageLog(deps.log, "certificate-usable");
     this.#closed = parts.closed;
     this.#used = parts.pair;
     this.#pems = parts.pems;
@@ -141,7 +140,7 @@ export class TlsListener implements Disposable {
     } catch (error) {
       // Missing files are missing at every check.
       this.#outage.failed(
-        "certificate replacement failed",
+        "certificate-not-replaced",
         { path: files.certPath, error: messageOf(error) },
         messageOf(error),
       );

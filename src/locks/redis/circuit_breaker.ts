@@ -4,7 +4,6 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { OperationOf } from "../../telemetry/instruments/operation_labels.ts";
 import { NO_METER, type OperationMeter } from "../../telemetry/operation_meter.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { OUTAGES } from "../../telemetry/outages.ts";
 import { LocksUnavailable } from "../locks.ts";
 import { redisAnswer } from "./redis_client.ts";
 
@@ -45,7 +44,7 @@ export class CircuitBreaker implements Disposable {
 
   constructor(deps: CircuitBreakerDeps) {
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.redis);
+    this.#outage = new OutageLog(deps.log, "redis-back");
   }
 
   /** Runs a command. Throws a LocksUnavailable if it fails; at once while the circuit is open. */
@@ -79,7 +78,7 @@ export class CircuitBreaker implements Disposable {
     this.#isOpen = true;
     const reason = messageOf(this.#deps.failure() ?? error);
     const hint = LOGIN_REGEXP.test(reason) ? { hint: LOGIN_HINT } : {};
-    this.#outage.failed("circuit breaker open: Redis is unavailable", { error: reason, ...hint });
+    this.#outage.failed("redis-away", { error: reason, ...hint });
     void this.#probe();
   }
 

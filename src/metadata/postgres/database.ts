@@ -6,7 +6,6 @@ import { withoutUrlSecrets } from "../../base/url_secrets.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { OUTAGES } from "../../telemetry/outages.ts";
 import { closedFailure } from "../metadata_store.ts";
 import { configOf, connect, plainConfig, QUERY_MAX_MS } from "./connecting.ts";
 import {
@@ -43,7 +42,7 @@ interface DatabaseOutage {
 export class Database implements AsyncDisposable {
   #config: PoolConfig;
   #pool: Pool;
-  readonly #log: OutageLog<"database does not answer">;
+  readonly #log: OutageLog<"database-back">;
   readonly #closing = new AbortController();
   #outage: DatabaseOutage | undefined;
   #probing = Promise.resolve();
@@ -52,7 +51,7 @@ export class Database implements AsyncDisposable {
   constructor({ url, log }: DatabaseOptions) {
     this.#config = configOf(url);
     this.#pool = poolOf(this.#config);
-    this.#log = new OutageLog(log, OUTAGES.database);
+    this.#log = new OutageLog(log, "database-back");
   }
 
   /**
@@ -114,7 +113,7 @@ export class Database implements AsyncDisposable {
       } catch (error) {
         const mayPass = isAway(error) && !isDistrust(error) && !isPasswordMissing(error);
         if (!mayPass || clock.nowMs() >= untilMs) throw this.#openFailure(error);
-        this.#log.failed("database does not answer", { error: messageOf(error) });
+        this.#log.failed("database-away", { error: messageOf(error) });
         await clock.pause(PROBE_EVERY_MS, this.#closing.signal);
       }
     }
@@ -170,7 +169,7 @@ export class Database implements AsyncDisposable {
   /** `sinceMs`: a server that hangs is away from the query on. */
   #away(error: unknown, sinceMs: number): void {
     if (this.#outage !== undefined || this.isClosed) return;
-    this.#log.failed("database does not answer", { error: messageOf(error) });
+    this.#log.failed("database-away", { error: messageOf(error) });
     this.#outage = { sinceMs, over: new Notifier() };
     this.#probing = this.#probe(this.#outage);
   }

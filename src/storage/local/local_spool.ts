@@ -4,7 +4,6 @@ import { isMemberId, type MemberId } from "../../base/member_id.ts";
 import { files } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { OUTAGES } from "../../telemetry/outages.ts";
 import { RECEIVED_SUFFIX, type Spool } from "../spool.ts";
 
 export interface LocalSpoolDeps {
@@ -32,8 +31,8 @@ export class LocalSpool implements Spool, Disposable {
   constructor(base: string, deps: LocalSpoolDeps) {
     this.#base = base;
     this.#deps = deps;
-    this.#outage = new OutageLog(deps.log, OUTAGES.partialFiles);
-    this.#removalOutage = new OutageLog(deps.log, OUTAGES.partialFileRemoval);
+    this.#outage = new OutageLog(deps.log, "partial-files-read");
+    this.#removalOutage = new OutageLog(deps.log, "partial-files-removed");
     this.path = `${base}/${deps.member}`;
     files.mkdirSync(this.path);
   }
@@ -49,7 +48,7 @@ export class LocalSpool implements Spool, Disposable {
       this.#outage.worked();
       return names.filter((name) => name !== this.#deps.member && isMemberId(name));
     } catch (error) {
-      this.#outage.failed("folder of partial files not read", {
+      this.#outage.failed("partial-files-not-read", {
         path: this.#base,
         error: messageOf(error),
       });
@@ -110,7 +109,7 @@ export class LocalSpool implements Spool, Disposable {
         this.#stuck.add(member);
         // Each is named once: the state changes with the first failure of each.
         const state = [...this.#stuck].toSorted().join();
-        this.#removalOutage.failed("folder of partial files not removed", {
+        this.#removalOutage.failed("partial-files-not-removed", {
           path,
           error: messageOf(error),
         }, state);
@@ -142,7 +141,7 @@ export class LocalSpool implements Spool, Disposable {
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return;
       const facts = { path: this.path, error: messageOf(error) };
-      this.#removalOutage.failed("folder of partial files not removed", facts);
+      this.#removalOutage.failed("partial-files-not-removed", facts);
     }
   }
 }

@@ -2,7 +2,7 @@ import { ROOT_CONTEXT, SeverityNumber, trace, TraceFlags } from "@opentelemetry/
 import { LoggerProvider, type ReadableLogRecord } from "@opentelemetry/sdk-logs";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { clock } from "../../runtime/current.ts";
-import type { LogCopy, LogLevel } from "../logger.ts";
+import type { LogCopy, Logger, LogLevel } from "../logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
 import { metricsEveryMs, resourceOf, samplingOf, type Service } from "./environment.ts";
@@ -40,8 +40,8 @@ export interface OtelDeps {
 interface LossesReport {
   /** The receiver, for people. */
   readonly receiver: string;
-  /** Called once for each outage and signal with lost records. */
-  readonly warn: (msg: string, facts: Readonly<Record<string, string>>) => void;
+  /** Has an event for each outage and signal with lost records. */
+  readonly log: Pick<Logger, "event">;
 }
 
 export interface Otel {
@@ -96,12 +96,12 @@ export function startOtel(deps: OtelDeps): Otel {
 }
 
 function lossesOf({ metrics, losses }: OtelDeps, signal: Signal): Losses {
-  const { receiver, warn } = losses;
+  const { receiver, log } = losses;
   return new Losses({
     counter: metrics.series("telemetry_dropped_total", { signal }),
     lost(reason) {
       const more = "larder_telemetry_dropped_total";
-      warn("telemetry dropped", { signal, receiver, reason, more });
+      log.event("telemetry-dropped", { signal, receiver, reason, more });
     },
   });
 }

@@ -1,6 +1,7 @@
 import type { Fact, Facts } from "../../base/failure.ts";
 import { counted, formatBytes, formatMs } from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
+import { REQUEST_LINE } from "../events.ts";
 import type { LogLevel } from "../logger.ts";
 
 /** Message and facts of a line, in words. Each is one line, and acts on no terminal. */
@@ -95,7 +96,7 @@ function shortError(text: string): string {
  */
 function messageOf(msg: string, { method, status, x_cache, name, nar, route }: Facts): string {
   if (method === undefined || status === undefined) return msg;
-  if (msg !== "request") return status === 200 ? msg : `${msg} ${status}`;
+  if (msg !== REQUEST_LINE) return status === 200 ? msg : `${msg} ${status}`;
   const isNamed = name !== undefined && nar === undefined && route !== undefined;
   const place = isNamed ? /^\/\w+/.exec(String(route))?.[0] : undefined;
   return [method, place, status, x_cache].filter((word) => word !== undefined).join(" ");

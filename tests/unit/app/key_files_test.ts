@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { warnOfOpenKeys } from "../../../src/app/key_files.ts";
 import type { Facts } from "../../../src/base/failure.ts";
+import { type EventKind, EVENTS } from "../../../src/telemetry/events.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 Deno.test("key files: each that others can read is warned of, with what to do", async () => {
@@ -13,16 +14,16 @@ Deno.test("key files: each that others can read is warned of, with what to do", 
     return path;
   });
   const warnings: Facts[] = [];
-  const warn = (msg: string, facts: Facts = {}) => void warnings.push({ msg, ...facts });
-  const warned = warnOfOpenKeys([undefined, `${folder.path}/none`, ...paths], { warn });
+  const event = (kind: EventKind, facts: Facts = {}) => void warnings.push({ kind, ...facts });
+  const warned = warnOfOpenKeys([undefined, `${folder.path}/none`, ...paths], { event });
   assert.deepEqual(warnings, [], "the start waits for no disk");
   await warned;
   assert.deepEqual(
     warnings,
     ["644", "604", "602", "444"].map((mode) => {
       const path = `${folder.path}/${mode}`;
-      const hint = "take away the rights of others with chmod o-rwx";
-      return { msg: "key file is open to others", path, mode: `0${mode}`, hint };
+      return { kind: "key-file-open", path, mode: `0${mode}` };
     }),
   );
+  assert.match(EVENTS["key-file-open"].hint ?? "", /chmod o-rwx/);
 });

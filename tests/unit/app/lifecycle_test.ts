@@ -13,7 +13,7 @@ for (const busy of ["a request", "a download"]) {
       app: { stopping() {}, downloadsOver: busy === "a download" ? never : async () => {} },
       listener: { retire() {}, shutdown: busy === "a request" ? never : async () => {} },
       service: { stopping() {} },
-      log: { warn: (message, facts) => void warned.push([message, facts]) },
+      log: { event: (kind, facts) => void warned.push([kind, facts]) },
       delayMs: 3_000,
     }).then(() => isOver = true);
 
@@ -24,7 +24,7 @@ for (const busy of ["a request", "a download"]) {
     await time.settled();
     assert.ok(isOver, "it holds up the end no longer");
     await over;
-    assert.deepEqual(warned, [["requests aborted at shutdown", { limit_ms: 20_000 }]]);
+    assert.deepEqual(warned, [["requests-aborted", { limit_ms: 20_000 }]]);
   });
 }
 
@@ -51,7 +51,7 @@ Deno.test("drain: without requests and downloads it is over at once", async () =
     app: { stopping() {}, downloadsOver: async () => {} },
     listener: { retire() {}, shutdown: async () => {} },
     service: { stopping() {} },
-    log: { warn: (message) => void warned.push(message) },
+    log: { event: (kind) => void warned.push(kind) },
     delayMs: 0,
   });
   assert.deepEqual([time.nowMs, warned], [0, []]);

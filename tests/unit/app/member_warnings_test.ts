@@ -5,7 +5,7 @@ import { inputsOf } from "../../support/config_inputs.ts";
 
 const REDIS = "--cache-redis-addrs=r.example";
 const POSTGRES = "--cache-database-url=postgres://larder@d.example/larder";
-const LOCKS = "locks of one machine are in redis";
+const LOCKS = "locks-of-one-machine";
 
 const rows: readonly (readonly [args: readonly string[], warned: readonly string[]])[] = [
   [[], []],
@@ -19,7 +19,7 @@ for (const [args, warned] of rows) {
   Deno.test(`members: with ${args.join(" ") || "no option"} it warns of ${outcome}`, async () => {
     const { settings } = await readSettings(inputsOf({ args }));
     const said: string[] = [];
-    warnOfMembers(settings, { warn: (message) => void said.push(message) });
+    warnOfMembers(settings, { event: (kind) => void said.push(kind) });
     assert.deepEqual(said, warned);
   });
 }

@@ -21,7 +21,7 @@ async function started(
   const plan = await planSigningKey(settings, { storage });
   assert.ok(plan);
   const warned: Facts[] = [];
-  const log = { warn: (_message: string, facts: Facts = {}) => void warned.push(facts) };
+  const log = { event: (_kind: string, facts: Facts = {}) => void warned.push(facts) };
   const key = await openSigningKey(plan, keys, log);
   assert.equal((await presentKey(settings, storage, keys))?.text, key.text);
   return { text: key.text, used: warned.map(({ used }) => used) };

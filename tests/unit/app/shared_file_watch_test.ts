@@ -4,7 +4,7 @@ import { newMemberId } from "../../../src/base/member_id.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 
 const HOLDS = { reservedBytes: 0, limitBytes: Infinity };
-const WARNING = "another host uses this sqlite file";
+const WARNING = "sqlite-file-shared";
 
 const rows: readonly (readonly [who: string, host: string, beats: boolean, warned: string[]])[] = [
   ["a living larder of another host", "two", true, [WARNING]],
@@ -18,7 +18,7 @@ for (const [who, host, beats, warned] of rows) {
     const ledger = new MemoryMetadataStore(() => nowMs);
     const [member, other] = [newMemberId("one", 1), newMemberId(host, 2)];
     const said: string[] = [];
-    const log = { warn: (message: string) => void said.push(message) };
+    const log = { event: (kind: string) => void said.push(kind) };
     await ledger.beat(other, HOLDS);
     const parts = { ledger, member, hostname: "one", nowMs: () => nowMs, log };
     const watch = new SharedFileWatch(parts);

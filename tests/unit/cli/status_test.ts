@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ServerJson } from "../../../src/cli/client/server_json.ts";
 import { statusScreen } from "../../../src/cli/status/status_screen.ts";
+import { type EventKind, EVENTS } from "../../../src/telemetry/events.ts";
 import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { freePort } from "../../support/free_port.ts";
 import { runLarder } from "../../support/run_larder.ts";
@@ -86,6 +87,7 @@ const ON_FIRE = JSON.stringify({
   },
   problems: [{
     level: "error",
+    ...{ part: "stored-nar-damaged", event: "stored-nar-damaged" },
     message: "stored nar is\u001b[2J damaged",
     facts: { nar: "x.nar", name: "a-1", hint: "run larder fsck" },
     count: 3,
@@ -127,11 +129,20 @@ Problems   ✗ Stored NAR is\\u001b[2J damaged (3 times, 10 min ago): a-1
 
 Deno.test("status: an outage of two upstreams is one problem with one thing to do", () => {
   const at = "2026-01-02T12:00:00.000Z";
-  const problem = (message: string, host: string) => ({
-    ...{ level: "warn", message, count: 2, first_at: at, last_at: at, over_at: null },
-    facts: { upstream: `https://${host}.example`, hint: `hint of ${message}` },
+  const problem = (event: EventKind, host: string) => ({
+    ...{
+      level: "warn",
+      part: "upstreams",
+      event,
+      message: EVENTS[event].words,
+      count: 2,
+      first_at: at,
+      last_at: at,
+      over_at: null,
+    },
+    facts: { upstream: `https://${host}.example`, hint: `hint of ${EVENTS[event].words}` },
   });
-  const problems = [problem("upstream failed", "a"), problem("upstream is down", "b")];
+  const problems = [problem("upstream-failed", "a"), problem("upstream-down", "b")];
   const stats = new ServerJson({ at, problems });
   const screen = statusScreen({ server: "URL", stats }, { columns: undefined, rows: undefined });
   assert.equal(

@@ -15,7 +15,7 @@ const HOSTILE = "a\x1b[2J\u009b31m\u202eb\u2066\u200f\u2028\x07\nERROR: forged";
 
 Deno.test("pretty log: a stranger's text is one line, and acts on no terminal", () => {
   const { log, text } = shownLines();
-  log.warn(HOSTILE, {
+  log.info(HOSTILE, {
     path: HOSTILE,
     name: HOSTILE,
     error: HOSTILE,
@@ -24,12 +24,12 @@ Deno.test("pretty log: a stranger's text is one line, and acts on no terminal", 
     hint: HOSTILE,
     upstream: HOSTILE,
   });
-  log.error("unexpected failure", { stack: `Error: no\n  at ${HOSTILE}` });
+  log.event("unexpected-failure", { stack: `Error: no\n  at ${HOSTILE}` });
   log.info("next", { used_bytes: 3 });
 
   const lines = text().trimEnd().split("\n");
   assert.doesNotMatch(lines.join(""), /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/u);
-  assert.deepEqual(lines.map((line) => line.slice(0, 5).trim()), ["WARN", "ERROR", "", "", "", ""]);
+  assert.deepEqual(lines.map((line) => line.slice(0, 5).trim()), ["", "ERROR", "", "", "", ""]);
   assert.ok(lines[0]?.includes("\\u001b[2J") && lines[0].includes("\\u202e"), lines[0]);
   assert.match(lines.at(-1) ?? "", /^ {6}larder {2,}next {2,}used=3 B$/);
 });
@@ -47,7 +47,7 @@ Deno.test("pretty log: the package comes first, sizes and durations have units",
     ...{ bytes: 12_900_000, duration_ms: 41, outcome: "aborted", x_cache: "MISS" },
     client: "10.0.0.7",
   });
-  log.warn("upstream is down", { upstream, hint: "larder probes it" });
+  log.event("upstream-down", { upstream, hint: "larder probes it" });
   const detail = "Cannot reach upstream: error sending request for url (http://a/): client " +
     "error (Connect): tcp connect error: Connection refused";
   const facts = {
@@ -57,7 +57,7 @@ Deno.test("pretty log: the package comes first, sizes and durations have units",
     limit_ms: 20_000,
     reason: "no room",
   };
-  log.warn("nar not kept", { ...facts, hint: "wait", detail });
+  log.event("nar-without-room", { ...facts, hint: "wait", detail });
   log.info("request", {
     ...{ method: "POST", route: "/gc", path: "/gc", status: 403, bytes: 0, duration_ms: 1 },
   });
@@ -98,8 +98,8 @@ Deno.test("pretty log: counts and flags are words", () => {
 Deno.test("pretty log: an upstream's error has its status once", () => {
   const { log, text } = shownLines();
   const facts = { upstream: "http://a.example", reason: "status", status: 503 };
-  log.warn("upstream failed", { ...facts, detail: "HTTP status 503" });
-  log.warn("upstream failed", { ...facts, reason: "file_hash", detail: "other bytes" });
+  log.info("upstream failed", { ...facts, detail: "HTTP status 503" });
+  log.info("upstream failed", { ...facts, reason: "file_hash", detail: "other bytes" });
   assert.deepEqual(text().split("\n").map((line) => line.split(/ {2,}/).slice(3)), [
     ["HTTP status 503"],
     ["reason: file hash", "other bytes"],

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { createLogger, type Logger } from "../../../src/telemetry/logger.ts";
 import { OutageLog } from "../../../src/telemetry/outage_log.ts";
-import { OUTAGES } from "../../../src/telemetry/outages.ts";
 import { quietWhileAway } from "../../../src/telemetry/quiet_while_away.ts";
 import { isPresent, RecentProblems } from "../../../src/telemetry/recent_problems.ts";
 
@@ -32,14 +31,14 @@ const BACK = "info database answers again";
 
 Deno.test("quiet without database: the log and the page tell of its outage alone", () => {
   const scene = new Scene();
-  const database = new OutageLog(scene.log, OUTAGES.database);
-  const heartbeat = new OutageLog(scene.log, OUTAGES.heartbeat);
-  database.failed("database does not answer");
-  for (let beat = 0; beat < 2; beat++) heartbeat.failed("heartbeat not written");
-  scene.log.warn("search for dead members failed");
+  const database = new OutageLog(scene.log, "database-back");
+  const heartbeat = new OutageLog(scene.log, "heartbeats-written");
+  database.failed("database-away");
+  for (let beat = 0; beat < 2; beat++) heartbeat.failed("heartbeat-not-written");
+  scene.log.event("dead-members-not-sought");
   assert.deepEqual(scene.present, ["database does not answer"]);
   database.worked();
-  scene.log.error("eviction failed");
+  scene.log.event("eviction-failed");
   heartbeat.worked();
 
   assert.deepEqual(scene.lines, [AWAY, BACK]);
@@ -48,13 +47,13 @@ Deno.test("quiet without database: the log and the page tell of its outage alone
 
 Deno.test("quiet without database: a failure that outlasts its outage is logged", () => {
   const scene = new Scene();
-  const database = new OutageLog(scene.log, OUTAGES.database);
-  const room = new OutageLog(scene.log, OUTAGES.room);
-  database.failed("database does not answer");
-  room.failed("nar not kept");
+  const database = new OutageLog(scene.log, "database-back");
+  const room = new OutageLog(scene.log, "nars-have-room");
+  database.failed("database-away");
+  room.failed("nar-without-room");
   database.worked();
   scene.nowMs = 60_000;
-  for (let nar = 0; nar < 2; nar++) room.failed("nar not kept");
+  for (let nar = 0; nar < 2; nar++) room.failed("nar-without-room");
   assert.deepEqual(scene.present, ["nar not kept"]);
   room.worked();
 
@@ -69,12 +68,12 @@ Deno.test("quiet without database: a failure that outlasts its outage is logged"
 
 Deno.test("quiet without storage: what the store refuses is one problem, the store's", () => {
   const scene = new Scene();
-  const store = new OutageLog(scene.log, OUTAGES.narStore);
-  store.failed("nar store unavailable: nars pass through");
-  new OutageLog(scene.log, OUTAGES.reconciliation).failed("not reconciled");
-  const keeping = new OutageLog(scene.log, OUTAGES.keeping);
-  for (let nar = 0; nar < 2; nar++) keeping.failed("nars cannot be kept: they pass through");
-  scene.log.error("upload failed");
+  const store = new OutageLog(scene.log, "nar-store-back");
+  store.failed("nar-store-away");
+  new OutageLog(scene.log, "reconciliation-works").failed("not-reconciled");
+  const keeping = new OutageLog(scene.log, "nars-kept");
+  for (let nar = 0; nar < 2; nar++) keeping.failed("nars-not-kept");
+  scene.log.event("upload-failed");
   assert.deepEqual(scene.present, ["nar store unavailable: nars pass through"]);
   store.worked();
   keeping.worked();
@@ -85,13 +84,13 @@ Deno.test("quiet without storage: what the store refuses is one problem, the sto
 
 Deno.test("quiet without database: earlier problems, and those of other causes, are logged", () => {
   const scene = new Scene();
-  const database = new OutageLog(scene.log, OUTAGES.database);
-  const pins = new OutageLog(scene.log, OUTAGES.pins);
-  pins.failed("reading pins failed");
-  database.failed("database does not answer");
-  pins.failed("reading pins failed");
-  scene.log.warn("download broke off");
-  scene.log.error("certificate replacement failed");
+  const database = new OutageLog(scene.log, "database-back");
+  const pins = new OutageLog(scene.log, "pins-read");
+  pins.failed("pins-not-read");
+  database.failed("database-away");
+  pins.failed("pins-not-read");
+  scene.log.event("download-broke-off");
+  scene.log.event("certificate-not-replaced");
   pins.worked();
 
   assert.deepEqual(scene.lines, [

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import type { Facts } from "../../../src/base/failure.ts";
 import type { Logger } from "../../../src/telemetry/logger.ts";
 import { OutageLog } from "../../../src/telemetry/outage_log.ts";
-import { type Outage, OUTAGES } from "../../../src/telemetry/outages.ts";
+import { EVENTS } from "../../../src/telemetry/events.ts";
 import { isPresent, RecentProblems } from "../../../src/telemetry/recent_problems.ts";
 
 const UPSTREAM = { upstream: "https://a.example" };
 
 function silentLogger(lines: string[] = []): Logger {
   const write = (msg: string, _facts?: Facts) => void lines.push(msg);
-  return { debug: write, info: write, warn: write, error: write, enabled: () => true };
+  return { debug: write, info: write, event: write, enabled: () => true };
 }
 
 Deno.test("problems: warnings and errors are remembered, newest first, and still logged", () => {
@@ -18,15 +18,18 @@ Deno.test("problems: warnings and errors are remembered, newest first, and still
   const problems = new RecentProblems(() => nowMs);
   const log = problems.watch(silentLogger(lines));
   log.info("fine");
-  log.warn("odd", UPSTREAM);
+  log.event("token-short", UPSTREAM);
   nowMs = 2_000;
-  log.error("bad");
+  log.event("upload-failed");
   nowMs = 3_000;
-  log.warn("odd", { ...UPSTREAM, request_id: "7" });
+  log.event("token-short", { ...UPSTREAM, request_id: "7" });
 
-  assert.deepEqual(lines, ["fine", "odd", "bad", "odd"]);
-  const odd = { part: "odd", level: "warn", message: "odd", facts: UPSTREAM, count: 2 };
-  const bad = { part: "bad", level: "error", message: "bad", facts: {}, count: 1 };
+  assert.deepEqual(lines, ["fine", "token-short", "upload-failed", "token-short"]);
+  const short = { part: "token-short", event: "token-short", level: "warn" };
+  const failed = { part: "upload-failed", event: "upload-failed", level: "error" };
+  const { hint } = EVENTS["token-short"];
+  const odd = { ...short, message: "token is short", facts: { hint, ...UPSTREAM }, count: 2 };
+  const bad = { ...failed, message: "upload failed", facts: {}, count: 1 };
   assert.deepEqual(problems.list(), [
     { ...odd, firstAtMs: 1_000, begunAtMs: 1_000, lastAtMs: 3_000, overAtMs: undefined },
     { ...bad, firstAtMs: 2_000, begunAtMs: 2_000, lastAtMs: 2_000, overAtMs: undefined },
@@ -38,7 +41,7 @@ Deno.test("problems: an event is present by the clock that all members share", (
   const log = problems.watch(silentLogger());
   const sharedMs = 7_200_000;
   problems.takeClock(() => sharedMs);
-  log.warn("odd", UPSTREAM);
+  log.event("token-short", UPSTREAM);
   const [odd] = problems.list();
   assert.ok(odd);
   assert.equal(isPresent(odd, sharedMs), true);
@@ -48,25 +51,26 @@ Deno.test("problems: a kind has one row for each upstream, until it is over", ()
   let nowMs = 0;
   const problems = new RecentProblems(() => nowMs++);
   const log = problems.watch(silentLogger());
-  log.warn("upstream does not answer", { ...UPSTREAM, hint: "check it" });
-  log.warn("upstream is down", UPSTREAM);
-  log.warn("upstream failed", { upstream: "https://b.example" });
+  log.event("upstream-silent", { ...UPSTREAM, hint: "check it" });
+  log.event("upstream-down", { ...UPSTREAM, hint: "check it" });
+  log.event("upstream-failed", { upstream: "https://b.example", hint: "wait" });
   const shown = () =>
     problems.list().map(({ message, facts, count, overAtMs }) => [
       ...[message, facts["upstream"], facts["hint"]],
       ...[count, overAtMs],
     ]);
   assert.deepEqual(shown(), [
-    ["upstream failed", "https://b.example", undefined, 1, undefined],
+    ["upstream failed", "https://b.example", "wait", 1, undefined],
     ["upstream is down", "https://a.example", "check it", 2, undefined],
   ]);
 
-  log.info("upstream is up again", UPSTREAM);
-  log.info("upstream answers again", UPSTREAM);
+  log.event("upstream-up", UPSTREAM);
+  log.event("upstream-answers", UPSTREAM);
   assert.deepEqual(shown()[1]?.slice(3), [2, 7], "over with the last of its outages");
 
-  log.warn("upstream is down", UPSTREAM);
-  assert.deepEqual(shown()[0], ["upstream is down", "https://a.example", undefined, 3, undefined]);
+  log.event("upstream-down", UPSTREAM);
+  const { hint } = EVENTS["upstream-down"];
+  assert.deepEqual(shown()[0], ["upstream is down", "https://a.example", hint, 3, undefined]);
 });
 
 Deno.test("problems: each break of a transfer counts, and its end is no other problem", () => {
@@ -74,15 +78,15 @@ Deno.test("problems: each break of a transfer counts, and its end is no other pr
   const log = problems.watch(silentLogger());
   const facts = { ...UPSTREAM, nar: "1.nar.xz", reason: "status", status: 503 };
   const shown = () => problems.list().map(({ message, count }) => [message, count]);
-  log.debug("download broke off", { ...facts, nar: "0.nar.xz" });
+  log.event("download-broke-off", { ...facts, nar: "0.nar.xz" }, "debug");
   assert.deepEqual(shown(), [], "one that no client waits for");
-  log.warn("download broke off", facts);
-  for (let time = 0; time < 3; time++) log.debug("download broke off", facts);
+  log.event("download-broke-off", facts);
+  for (let time = 0; time < 3; time++) log.event("download-broke-off", facts, "debug");
   assert.deepEqual(shown(), [["download broke off", 4]]);
-  log.warn("nar download given up", facts);
+  log.event("nar-given-up", facts);
   assert.deepEqual(shown(), [["nar download given up", 4]]);
-  log.warn("download broke off", facts);
-  log.warn("nar not fetched", facts);
+  log.event("download-broke-off", facts);
+  log.event("nar-not-fetched", facts);
   assert.deepEqual(shown(), [["nar not fetched", 5]]);
   assert.deepEqual(problems.list()[0]?.facts, facts);
 });
@@ -95,59 +99,46 @@ Deno.test("problems: an outage that comes again keeps its count and its first ti
     problems.list().map(({ count, firstAtMs, begunAtMs, lastAtMs, overAtMs }) => [
       ...[count, firstAtMs, begunAtMs, lastAtMs, overAtMs],
     ]);
-  log.warn("database does not answer");
-  log.info("database answers again");
+  log.event("database-away");
+  log.event("database-back");
   assert.deepEqual(times(), [[1, 1_000, 1_000, 1_000, 1_000]]);
   nowMs = 2_000;
-  log.warn("database does not answer");
+  log.event("database-away");
   nowMs = 3_000;
-  log.debug("database does not answer");
+  log.event("database-away", {}, "debug");
   assert.deepEqual(times(), [[3, 1_000, 2_000, 3_000, undefined]]);
 });
 
 Deno.test("problems: the gravest message of an outage stays, with its own hint", () => {
   const problems = new RecentProblems(() => 0);
   const log = problems.watch(silentLogger());
-  log.warn("upstream is no binary cache", { ...UPSTREAM, hint: "check the path" });
-  log.warn("upstream failed", { ...UPSTREAM, hint: "wait" });
+  log.event("upstream-no-cache", { ...UPSTREAM, hint: "check the path" });
+  log.event("upstream-failed", { ...UPSTREAM, hint: "wait" });
   assert.equal(problems.list()[0]?.message, "upstream failed", "the newest of the equally grave");
-  log.warn("upstream is down", { ...UPSTREAM, hint: "check the network" });
-  log.debug("upstream failed", { ...UPSTREAM, reason: "unreachable", hint: "wait" });
-  log.error("nar store unavailable: nars pass through", { hint: "check the network" });
-  log.error("nar not removed", { nar: "a.nar", hint: "give the right" });
+  log.event("upstream-down", { ...UPSTREAM, hint: "check the network" });
+  log.event("upstream-failed", { ...UPSTREAM, reason: "unreachable", hint: "wait" }, "debug");
+  log.event("nar-store-away", { hint: "check the network" });
+  log.event("nar-not-removed", { nar: "a.nar", hint: "give the right" });
   assert.deepEqual(problems.list().map(({ message, facts, count }) => [message, facts, count]), [
     ["nar store unavailable: nars pass through", { hint: "check the network" }, 2],
     ["upstream is down", { ...UPSTREAM, hint: "check the network" }, 4],
   ]);
 });
 
-Deno.test("problems: each outage has a log, and only that logs its messages", () => {
-  const source = textsBelow("src").filter(([path]) => !path.endsWith("/outages.ts"))
-    .map(([, text]) => text).join("\n");
-  for (const [name, { begins, over }] of Object.entries<Outage>(OUTAGES)) {
-    assert.match(source, new RegExp(`OutageLog\\([\\w.]+, OUTAGES\\.${name}\\)`));
-    for (const message of [...Object.keys(begins), over]) {
-      const told = source.matchAll(new RegExp(`(\\w+)\\(\\s*"${message}"`, "g"));
-      const methods = new Set([...told].map(([, method]) => method));
-      assert.ok(methods.size === 0 || methods.size === 1 && methods.has("failed"), message);
-    }
-  }
-});
-
 Deno.test("problems: an outage is present until its end, an event for 15 minutes", () => {
   let nowMs = 0;
   const problems = new RecentProblems(() => nowMs);
   const log = problems.watch(silentLogger());
-  log.warn("database does not answer");
-  log.warn("odd");
+  log.event("database-away");
+  log.event("token-short");
   const present = () =>
     problems.list().filter((one) => isPresent(one, nowMs)).map(({ message }) => message);
-  assert.deepEqual(present(), ["odd", "database does not answer"]);
+  assert.deepEqual(present(), ["token is short", "database does not answer"]);
   nowMs = 15 * 60_000;
   assert.deepEqual(present(), ["database does not answer"]);
   nowMs *= 100;
   assert.deepEqual(present(), ["database does not answer"]);
-  log.info("database answers again");
+  log.event("database-back");
   assert.deepEqual(present(), []);
 });
 
@@ -157,14 +148,14 @@ Deno.test("problems: the outages of one part are one, which ends with the last o
   const log = problems.watch(silentLogger());
   const shown = () =>
     problems.list().map(({ part, message, overAtMs }) => [part, message, overAtMs]);
-  log.warn("touches not written", { error: "database is locked" });
-  log.warn("heartbeat not written", { error: "database is locked" });
+  log.event("touches-not-written", { error: "database is locked" });
+  log.event("heartbeat-not-written", { error: "database is locked" });
   assert.deepEqual(shown(), [["database", "heartbeat not written", undefined]]);
-  log.info("heartbeats are written again");
+  log.event("heartbeats-written");
   assert.deepEqual(shown(), [["database", "heartbeat not written", undefined]], "one title");
   nowMs = 10_000;
   assert.deepEqual(shown(), [["database", "touches not written", undefined]], "what lasts");
-  log.info("touches are written again");
+  log.event("touches-written");
   assert.deepEqual(shown(), [["database", "touches not written", 10_000]]);
 });
 
@@ -174,30 +165,30 @@ Deno.test("problems: Redis is one problem of one title until locks are acquired 
   const log = problems.watch(silentLogger());
   const shown = () => problems.list().map(({ message, overAtMs }) => [message, overAtMs]);
   const open = "circuit breaker open: Redis is unavailable";
-  log.warn(open);
-  log.warn("failed to acquire lock", { reason: "circuit_breaker" });
+  log.event("redis-away");
+  log.event("lock-not-acquired", { reason: "circuit_breaker" });
   assert.deepEqual(shown(), [[open, undefined]]);
   nowMs = 5_000;
-  log.info("circuit breaker closed: Redis is available again");
+  log.event("redis-back");
   nowMs = 6_000;
-  log.debug("failed to acquire lock", { reason: "circuit_breaker" });
+  log.event("lock-not-acquired", { reason: "circuit_breaker" }, "debug");
   assert.deepEqual(shown(), [[open, undefined]]);
   nowMs = 8_000;
-  log.info("locks are acquired again");
+  log.event("locks-acquired");
   assert.deepEqual(shown(), [[open, 8_000]]);
 });
 
 Deno.test("problems: a full disk is one problem, whatever it keeps from working", () => {
   const problems = new RecentProblems(() => 0);
   const log = problems.watch(silentLogger());
-  log.warn("touches not written", { error: "database or disk is full" });
-  log.error("upload failed", { error: "No space left on device" });
-  log.error("nars cannot be kept: they pass through", { detail: "No space left on device" });
+  log.event("touches-not-written", { error: "database or disk is full" });
+  log.event("upload-failed", { error: "No space left on device" });
+  log.event("nars-not-kept", { detail: "No space left on device" });
   const present = () => problems.list().filter((one) => isPresent(one, 0)).map(({ part }) => part);
   assert.deepEqual(present(), ["disk"]);
-  log.info("nars are kept again");
+  log.event("nars-kept");
   assert.deepEqual(present(), ["disk"], "touches are not written yet");
-  log.info("touches are written again");
+  log.event("touches-written");
   assert.deepEqual(present(), []);
 });
 
@@ -205,9 +196,9 @@ Deno.test("problems: repeats of an outage count, though they are logged at debug
   let nowMs = 1_000;
   const problems = new RecentProblems(() => nowMs);
   const log = problems.watch(silentLogger());
-  log.error("nar store unavailable: nars pass through");
+  log.event("nar-store-away");
   nowMs = 2_000;
-  log.debug("nar store unavailable: nars pass through");
+  log.event("nar-store-away", {}, "debug");
   log.debug("fine");
   assert.deepEqual(
     problems.list().map(({ level, count, lastAtMs }) => [level, count, lastAtMs]),
@@ -219,37 +210,37 @@ Deno.test("problems: a slow upstream that lasts is one time, under the title of 
   let nowMs = 0;
   const problems = new RecentProblems(() => nowMs);
   const log = problems.watch(silentLogger());
-  const sends = new OutageLog(log, OUTAGES.upstreamSendsSlowly);
-  const answers = new OutageLog(log, OUTAGES.upstreamAnswersSlowly);
+  const sends = new OutageLog(log, "upstream-sends-quickly");
+  const answers = new OutageLog(log, "upstream-answers-quickly");
   const shown = () => problems.list().map(({ message, count }) => [message, count]).toSorted();
   const slowly = "upstream sends nars slowly: clients wait for them";
   const late = "upstream answers slowly: clients wait for it";
   for (let second = 0; second < 127; second++) {
     nowMs += 1_000;
-    sends.failed(slowly, { ...UPSTREAM, bytes_per_second: second });
-    if (second === 5) answers.failed(late, UPSTREAM);
+    sends.failed("upstream-sends-slowly", { ...UPSTREAM, bytes_per_second: second });
+    if (second === 5) answers.failed("upstream-answers-slowly", UPSTREAM);
   }
   assert.deepEqual(shown(), [[late, 1], [slowly, 1]]);
   assert.deepEqual(problems.list()[0]?.facts["bytes_per_second"], 126, "the newest rate");
   sends.worked(UPSTREAM);
   answers.worked(UPSTREAM);
   assert.deepEqual(shown(), [[late, 1], [slowly, 1]]);
-  sends.failed(slowly, UPSTREAM);
+  sends.failed("upstream-sends-slowly", UPSTREAM);
   assert.deepEqual(shown(), [[late, 1], [slowly, 2]], "it comes again");
 });
 
 Deno.test("problems: the end of an outage names no upstream, though its begin did", () => {
   const problems = new RecentProblems(() => 5);
   const log = problems.watch(silentLogger());
-  log.error("nars cannot be kept: they pass through", UPSTREAM);
-  log.info("nars are kept again", { times: 1 });
+  log.event("nars-not-kept", UPSTREAM);
+  log.event("nars-kept", { times: 1 });
   assert.equal(problems.list()[0]?.overAtMs, 5);
 });
 
 Deno.test("problems: facts that may name our files are left out, long ones are cut", () => {
   const problems = new RecentProblems(() => 0);
   const log = problems.watch(silentLogger());
-  log.error("bad", {
+  log.event("upload-failed", {
     path: "/var/lib/larder",
     error: "Cannot open /var/lib/larder/db.sqlite",
     detail: "at serve (file:///srv/main.ts:1:2)",
@@ -263,26 +254,18 @@ Deno.test("problems: facts that may name our files are left out, long ones are c
 Deno.test("problems: there are never more than fifty", () => {
   const problems = new RecentProblems(() => 0);
   const log = problems.watch(silentLogger());
-  for (let count = 0; count < 1_000; count++) log.warn(`odd ${count}`);
-  const messages = problems.list().map(({ message }) => message);
-  assert.deepEqual([messages.length, messages[0], messages.at(-1)], [50, "odd 999", "odd 950"]);
+  for (let count = 0; count < 1_000; count++) log.event("token-short", { upstream: `${count}` });
+  const shown = problems.list().map(({ facts }) => facts["upstream"]);
+  assert.deepEqual([shown.length, shown[0], shown.at(-1)], [50, "999", "950"]);
 });
 
 Deno.test("problems: a problem that is over leaves before one that lasts", () => {
   const problems = new RecentProblems(() => 0);
   const log = problems.watch(silentLogger());
-  log.warn("database does not answer");
-  log.warn("touches not written");
-  log.info("touches are written again");
-  for (let count = 0; count < 49; count++) log.warn(`odd ${count}`);
+  log.event("database-away");
+  log.event("touches-not-written");
+  log.event("touches-written");
+  for (let count = 0; count < 49; count++) log.event("token-short", { upstream: `${count}` });
   const messages = problems.list().map(({ message }) => message);
   assert.deepEqual([messages.length, messages.at(-1)], [50, "database does not answer"]);
 });
-
-function textsBelow(folder: string): readonly (readonly [path: string, text: string])[] {
-  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) => {
-    const path = `${folder}/${name}`;
-    if (isDirectory) return textsBelow(path);
-    return path.endsWith(".ts") ? [[path, Deno.readTextFileSync(path)] as const] : [];
-  });
-}

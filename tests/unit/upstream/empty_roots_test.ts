@@ -8,8 +8,8 @@ const ABSENT: NarinfoReading = { kind: "absent" };
 /** The absent narinfos that each warning names, of one upstream. */
 function watched() {
   const warned: unknown[] = [];
-  const warn = (_message: string, facts: Facts = {}) => void warned.push(facts["absent"]);
-  const roots = new EmptyRoots({ warn });
+  const event = (_kind: string, facts: Facts = {}) => void warned.push(facts["absent"]);
+  const roots = new EmptyRoots({ event });
   return {
     warned,
     absent(count: number) {

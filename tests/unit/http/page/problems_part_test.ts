@@ -1,13 +1,22 @@
 import assert from "node:assert/strict";
 import { problemsPart } from "../../../../src/http/page/problems_part.ts";
+import { type EventKind, EVENTS, failedPart } from "../../../../src/telemetry/events.ts";
 import type { ProblemStats, Stats } from "../../../../src/http/stats/stats.ts";
 
 const NOON = "2026-01-02T12:00:00.000Z";
 
-function problem(message: string, host: string, over_at: string | null = null): ProblemStats {
-  const facts = { upstream: `https://${host}.example`, hint: `hint of ${message}` };
+function problem(event: EventKind, host: string, over_at: string | null = null): ProblemStats {
+  const facts = { upstream: `https://${host}.example`, hint: `hint of ${EVENTS[event].words}` };
   const times = { first_at: NOON, begun_at: NOON, last_at: NOON, over_at };
-  return { part: message, level: "warn", message, facts, count: 2, ...times };
+  return {
+    part: failedPart(event),
+    event,
+    level: "warn",
+    message: EVENTS[event].words,
+    facts,
+    count: 2,
+    ...times,
+  };
 }
 
 /** The rows as text, each in a line. */
@@ -24,8 +33,8 @@ function shown(
 
 Deno.test("page: an outage of several upstreams is one row with one thing to do", () => {
   const rows = shown([
-    ...[problem("upstream failed", "a"), problem("upstream is down", "b")],
-    problem("upstream lost nar", "a"),
+    ...[problem("upstream-failed", "a"), problem("upstream-down", "b")],
+    problem("upstream-lost-nar", "a"),
   ]);
   assert.deepEqual(rows, [
     "warning Upstream is down https://b.example Upstream failed, https://a.example " +
@@ -37,16 +46,16 @@ Deno.test("page: an outage of several upstreams is one row with one thing to do"
 
 Deno.test("page: a remedy in the status line does not stand in the list again", () => {
   const fault = { level: "error", text: "No upstream is of use" } as const;
-  const [row = ""] = shown([problem("upstream is down", "a")], [
+  const [row = ""] = shown([problem("upstream-down", "a")], [
     { ...fault, hint: "hint of something else; hint of upstream is down" },
   ]);
   assert.match(row, /What to do: see the status above \.$/);
-  const [other = ""] = shown([problem("upstream is down", "a")], [{ ...fault, hint: "else" }]);
+  const [other = ""] = shown([problem("upstream-down", "a")], [{ ...fault, hint: "else" }]);
   assert.match(other, /What to do: hint of upstream is down\.$/);
 });
 
 Deno.test("page: an outage that came again says since when, beside all its times", () => {
-  const twice = { ...problem("database does not answer", "a"), facts: {} };
+  const twice = { ...problem("database-away", "a"), facts: {} };
   const at = (clock: string) => `2026-01-02T${clock}:00.000Z`;
   const times = { first_at: at("09:10"), begun_at: at("11:30"), last_at: at("11:40") };
   assert.deepEqual(shown([{ ...twice, ...times }]), [
@@ -58,8 +67,8 @@ Deno.test("page: an outage that came again says since when, beside all its times
 
 Deno.test("page: a lasting problem gives an outage its title, even over a graver past one", () => {
   const [row = ""] = shown([
-    problem("upstream is down", "a", NOON),
-    problem("upstream failed", "b"),
+    problem("upstream-down", "a", NOON),
+    problem("upstream-failed", "b"),
   ]);
   assert.match(
     row,

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { type EventKind, EVENTS, failedPart } from "../../../../src/telemetry/events.ts";
 import type { Facts } from "../../../../src/base/failure.ts";
 import type { SizeStats, UpstreamStats } from "../../../../src/http/stats/stats.ts";
 import { type Judged, verdictOf } from "../../../../src/http/stats/verdict.ts";
@@ -51,9 +52,18 @@ function upstream(
   };
 }
 
-function problem(message: string, facts: Facts = {}, times: Partial<Problem> = {}): Problem {
+function problem(event: EventKind, facts: Facts = {}, times: Partial<Problem> = {}): Problem {
   const at = { firstAtMs: 0, begunAtMs: NOON_MS, lastAtMs: NOON_MS, overAtMs: undefined };
-  return { part: message, level: "warn", message, facts, count: 1, ...at, ...times };
+  return {
+    part: failedPart(event),
+    event,
+    level: "warn",
+    message: EVENTS[event].words,
+    facts,
+    count: 1,
+    ...at,
+    ...times,
+  };
 }
 
 /** The verdict six seconds after noon. */
@@ -103,7 +113,7 @@ Deno.test("verdict: the room that larder leaves free is no fault, on a disk of a
 Deno.test("verdict: an outage is a fault until its end, with the times that are known", () => {
   const hint = "check the server";
   const textsAt = (atMs: number, times: Partial<Problem> = {}) =>
-    verdict({ problems: [problem("database does not answer", { hint }, times)], atMs }).faults;
+    verdict({ problems: [problem("database-away", { hint }, times)], atMs }).faults;
   assert.deepEqual(textsAt(NOON_MS + 300 * MINUTE_MS), [
     { level: "warn", text: "Database does not answer, since 12:00 UTC", hint },
   ]);
@@ -118,18 +128,18 @@ Deno.test("verdict: an outage is a fault until its end, with the times that are 
 Deno.test("verdict: an event is a fault for 15 minutes, an upstream's warning is none", () => {
   const faultsAt = (minutes: number, one: Problem) =>
     verdict({ problems: [one], atMs: NOON_MS + minutes * MINUTE_MS }).faults;
-  const event = problem("stored nar is damaged", { name: "a-1" }, { level: "error" });
+  const event = problem("stored-nar-damaged", { name: "a-1" }, { level: "error" });
   assert.deepEqual(faultsAt(14, event).map(({ level, text }) => [level, text]), [
     ["error", "Stored NAR is damaged (a-1), at 12:00 UTC"],
   ]);
   assert.deepEqual(faultsAt(15, event), []);
   const facts = { upstream: "https://a.example" };
-  assert.deepEqual(faultsAt(1, problem("upstream lost nar", facts)), []);
-  assert.deepEqual(faultsAt(1, problem("upstream is down", facts)), []);
-  const refused = problem("nar verification failed", facts, { level: "error" });
+  assert.deepEqual(faultsAt(1, problem("upstream-lost-nar", facts)), []);
+  assert.deepEqual(faultsAt(1, problem("upstream-down", facts)), []);
+  const refused = problem("nar-verification-failed", facts, { level: "error" });
   assert.equal(faultsAt(0.1, refused).length, 1);
   assert.equal(faultsAt(0.15, refused).length, 0, "an upstream that still fails says so");
-  const slow = problem("upstream too slow: queued requests time out", facts);
+  const slow = problem("upstream-queue-late", facts);
   assert.equal(faultsAt(99, slow).length, 1);
 });
 
@@ -235,7 +245,7 @@ Deno.test("verdict: an error that an upstream sent 8 s ago is no fault, its key 
 
 Deno.test("verdict: errors come before warnings", () => {
   const size = { ...ROOMY, disk_free_bytes: 1 };
-  const problems = [problem("odd"), problem("bad", {}, { level: "error" })];
+  const problems = [problem("token-short"), problem("upload-failed", {}, { level: "error" })];
   const { is_well, faults } = verdict({ size, problems });
   assert.equal(is_well, false);
   assert.deepEqual(faults.map(({ level }) => level), ["error", "warn", "warn"]);
