@@ -255,7 +255,10 @@ Deno.test("stats: every field is documented, and every documented field is there
   const documented = table.flatMap((line) => {
     return [...line.split(" | ", 1)[0]?.matchAll(/`([^`]+)`/g) ?? []].map(([, name]) => name);
   });
-  assert.deepEqual([...fieldsOf(stats)].sort(), documented.sort());
+  // On a slow machine something has waited, and on a quick one nothing has.
+  const upstreamsOf = stats.upstreams.map((one) => ({ ...one, last_wait: null }));
+  const fields = fieldsOf({ ...stats, upstreams: upstreamsOf });
+  assert.deepEqual([...fields].sort(), documented.sort());
 });
 
 /** The names of all fields, as the documentation writes them. */
