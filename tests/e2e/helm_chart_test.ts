@@ -92,6 +92,26 @@ const REFUSED: Readonly<Record<string, readonly [readonly string[], RegExp]>> = 
     [...SEVERAL, ...set("settings.cache.max-size=auto")],
     /given without settings\.cache\.max-size, or with auto: .* give a size such as 500G, or unlimited/,
   ],
+  "an option that larder does not have": [
+    set("settings.cache.max-siez=10G"),
+    /at '\/settings\/cache': additional properties 'max-siez' not allowed/,
+  ],
+  "a table of options that larder does not have": [
+    set("settings.cash.max-size=10G"),
+    /at '\/settings': additional properties 'cash' not allowed/,
+  ],
+  "a limit that the volume cannot hold": [
+    set("settings.cache.max-size=900G", "persistence.size=500Gi"),
+    /max-size=900G was given with persistence\.size=500Gi: the volume would be full first; give less/,
+  ],
+  "a limit that a volume of decimal units cannot hold": [
+    set("settings.cache.max-size=99GiB", "persistence.size=100G"),
+    /max-size=99GiB was given with persistence\.size=100G: the volume would be full first/,
+  ],
+  "a drain of nodes that may stop all": [
+    [...SEVERAL, ...set("podDisruptionBudget.maxUnavailable=3")],
+    /maxUnavailable=3 was given with replicas=3: a drain of nodes could stop all at once; give less/,
+  ],
   "an option that a value of the chart has, too": [
     [...SEVERAL, ...set("settings.cache.database-url=postgres://x@y/z")],
     /settings\.cache\.database-url was given, but the chart gives this option by other values/,
@@ -163,6 +183,19 @@ for (const [what, [args, sentence]] of Object.entries(REFUSED)) {
     assert.match(error, sentence);
   });
 }
+
+testUnless(
+  HELM_MISSING,
+  "helm chart: it takes a limit below the volume, and each option's names",
+  () => {
+    rendered(set("settings.cache.max-size=400G", "persistence.size=500Gi"));
+    rendered(set("settings.cache.max-size=unlimited", "settings.log-level=debug"));
+    rendered(
+      set("settings.cache.lru.schedule=0 3 * * *", "settings.cache.upstream.urls[0]=https://a"),
+    );
+    rendered([...SEVERAL, ...set("podDisruptionBudget.maxUnavailable=2")]);
+  },
+);
 
 testUnless(HELM_MISSING, "helm chart: one larder has a volume, and no part of several", () => {
   const objects = rendered([]);

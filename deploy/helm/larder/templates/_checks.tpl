@@ -18,6 +18,15 @@
     {{- fail (printf "s3.bucket=%s was given without settings.cache.max-size, or with auto: a bucket has no end by itself; give a size such as 500G, or unlimited" .Values.s3.bucket) }}
   {{- end }}
 {{- end }}
+{{- if and (gt (int .Values.replicas) 1) (ge (int .Values.podDisruptionBudget.maxUnavailable) (int .Values.replicas)) }}
+  {{- fail (printf "podDisruptionBudget.maxUnavailable=%v was given with replicas=%v: a drain of nodes could stop all at once; give less than replicas" .Values.podDisruptionBudget.maxUnavailable .Values.replicas) }}
+{{- end }}
+{{- $limit := dig "cache" "max-size" "" .Values.settings | toString }}
+{{- if and (not (include "larder.isShared" .)) (not .Values.persistence.existingClaim) (regexMatch "^[0-9.]+ *[A-Za-z]*$" $limit) }}
+  {{- if ge (include "larder.bytes" (dict "size" $limit "unit" 1024) | float64) (include "larder.bytes" (dict "size" .Values.persistence.size "unit" 1000) | float64) }}
+    {{- fail (printf "settings.cache.max-size=%s was given with persistence.size=%s: the volume would be full first; give less than the volume, or leave max-size out" $limit .Values.persistence.size) }}
+  {{- end }}
+{{- end }}
 {{- if and .Values.serviceMonitor.enabled (not (dig "prometheus" "enabled" false .Values.settings)) }}
   {{- fail "serviceMonitor.enabled=true was given, but settings.prometheus.enabled is not true: then larder has no /metrics" }}
 {{- end }}
@@ -42,6 +51,17 @@
 {{- end }}
 {{- include "larder.checkPlain" (dict "root" . "path" "postgres.url" "given" .Values.postgres.url) }}
 {{- include "larder.checkPlain" (dict "root" . "path" "settings" "given" .Values.settings) }}
+{{- end }}
+
+{{- /* The bytes of a size. `unit`: of letters without an i, 1024 for larder, 1000 for Kubernetes. */ -}}
+{{- define "larder.bytes" -}}
+{{- $letters := regexFind "[A-Za-z]+$" .size | lower }}
+{{- $unit := contains "i" $letters | ternary 1024 .unit }}
+{{- $bytes := regexFind "^[0-9.]+" .size | float64 }}
+{{- range until (get (dict "k" 1 "m" 2 "g" 3 "t" 4 "p" 5 "e" 6) (trunc 1 $letters) | default 0 | int) }}
+  {{- $bytes = mulf $bytes $unit }}
+{{- end }}
+{{- printf "%.0f" $bytes }}
 {{- end }}
 
 {{- /* Fails for a secret in `settings` or in a URL: a ConfigMap and arguments hide nothing. */ -}}
