@@ -70,13 +70,18 @@ testWhere(excuse, "encoder: waits for a turn before each small part of the NAR",
   using folder = tempFolder();
   using encoder = new WorkerEncoder(WORKER_THREADS);
   const file = { path: `${folder.path}/1`, fileBytesMax: 1 << 30, narSize: nar.length };
-  const gate = Promise.withResolvers<void>();
+  const [third, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let turns = 0;
-  const turn = () => ++turns === 3 ? gate.promise : Promise.resolve();
+  const turn = async () => {
+    if (++turns < 3) return;
+    third.resolve();
+    await gate.promise;
+  };
   using encoding = encoder.start({ ...file, compression: "none", level: 19 }, turn);
   // One piece of a file may hold much of a NAR.
   void encoding.write(nar.slice());
   encoding.end();
+  await third.promise;
   await encode(await compress(nar, "xz", { stored: true }), `${folder.path}/meanwhile`);
   assert.equal(turns, 3);
   gate.resolve();
