@@ -1,22 +1,10 @@
-import type { DocumentPath } from "../nix/document_name.ts";
 import { compressionOf, type NarName } from "../nix/nar_name.ts";
 import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
 import { type Seal, storedName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type {
-  KeptFile,
-  KeptNar,
-  NarinfoRow,
-  NarRecord,
-  NarSource,
-  PathTimes,
-  PinRoot,
-  UsedNar,
-} from "./metadata_store.ts";
-import type { DocumentRow } from "./document_keeper.ts";
+import type { KeptFile, KeptNar, NarinfoRow, NarRecord, PinRoot } from "./metadata_store.ts";
 import type { PinLook } from "./pin_look.ts";
-import type { SignedPath } from "./signed_path_keeper.ts";
-import type { PendingFile, Stock } from "./space_keeper.ts";
+import type { PendingFile } from "./space_keeper.ts";
 
 // Rows are cast, not parsed: this program checked them before it wrote them. SQLite has 0 and 1 for
 // false and true.
@@ -41,27 +29,6 @@ export function readNarinfoRow(
     trusted: Boolean(columns.trusted),
     ...(publicKey !== null && text !== null ? { ownSignature: { publicKey, text } } : {}),
   };
-}
-
-export interface PathTimesColumns {
-  readonly used_at_ms: number | null;
-  readonly evicted_at_ms: number | null;
-}
-
-export function readPathTimes({ used_at_ms, evicted_at_ms }: PathTimesColumns): PathTimes {
-  return {
-    ...(used_at_ms ? { usedAtMs: used_at_ms } : {}),
-    ...(evicted_at_ms === null ? {} : { evictedAtMs: evicted_at_ms }),
-  };
-}
-
-export interface SignedPathColumns {
-  readonly digest: string;
-  readonly uploaded: number | boolean;
-}
-
-export function readSignedPath({ digest, uploaded }: SignedPathColumns): SignedPath {
-  return { digest: digest as Sha256, isUploaded: Boolean(uploaded) };
 }
 
 export interface KeptColumns {
@@ -111,27 +78,6 @@ export function readNarRecord(columns: NarColumns): NarRecord {
   };
 }
 
-export interface UsedNarColumns {
-  readonly id: number;
-  readonly name: string;
-  readonly used_at_ms: number;
-  readonly kept_form: string | null;
-  readonly kept_size: number;
-  readonly broken_at_ms: number | null;
-}
-
-export function readUsedNar(columns: UsedNarColumns): UsedNar {
-  const { id, name, used_at_ms: usedAtMs, kept_form, kept_size, broken_at_ms } = columns;
-  return {
-    narName: name as NarName,
-    usedAtMs,
-    fileSize: kept_size,
-    ...(kept_form !== null ? { form: kept_form as "zstd" } : {}),
-    ...(broken_at_ms !== null ? { brokenAtMs: broken_at_ms } : {}),
-    cursor: { usedAtMs, id },
-  };
-}
-
 export interface PinColumns {
   readonly hash: string;
   readonly pinned_at_ms: number;
@@ -154,28 +100,6 @@ export function readPin(columns: PinColumns): PinRoot {
   };
 }
 
-export function readSource(columns: { upstream: string; location: string }): NarSource {
-  return { upstream: columns.upstream, location: columns.location };
-}
-
-export interface StockColumns {
-  readonly kept_bytes: number;
-  readonly kept_files: number;
-  readonly pending_bytes: number;
-  readonly protected_bytes: number;
-  readonly reserved_bytes: number;
-}
-
-export function readStock(columns: StockColumns): Stock {
-  return {
-    keptBytes: columns.kept_bytes,
-    keptFiles: columns.kept_files,
-    pendingBytes: columns.pending_bytes,
-    protectedBytes: columns.protected_bytes,
-    reservedBytes: columns.reserved_bytes,
-  };
-}
-
 export interface PendingFileColumns {
   readonly name: string;
   readonly publish_id: string;
@@ -192,33 +116,4 @@ export function readKeptNar(columns: KeptColumns & { readonly name: string }): r
   const name = columns.name as NarName;
   const { kept } = readKept(name, columns);
   return kept === undefined ? [] : [{ name, ...kept }];
-}
-
-export interface DocumentColumns {
-  readonly id: number;
-  readonly path: string;
-  readonly upstream: string;
-  readonly content_type: string;
-  readonly content_encoding: string | null;
-  readonly tag: string;
-  readonly size: number;
-  readonly may_change: number | boolean;
-  readonly checked_at_ms: number;
-  readonly nar_name: string | null;
-}
-
-export function readDocument(columns: DocumentColumns): DocumentRow {
-  const { content_encoding: encoding, nar_name: narName } = columns;
-  return {
-    id: columns.id,
-    path: columns.path as DocumentPath,
-    upstream: columns.upstream,
-    type: columns.content_type,
-    ...(encoding === null ? {} : { encoding }),
-    tag: columns.tag,
-    bodyBytes: columns.size,
-    mayChange: Boolean(columns.may_change),
-    checkedAtMs: columns.checked_at_ms,
-    ...(narName === null ? {} : { narName: narName as NarName }),
-  };
 }

@@ -2,8 +2,6 @@ import type { Bytes } from "../../base/bytes.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { StorageId } from "../../base/storage_id.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
-import type { DocumentPath } from "../../nix/document_name.ts";
-import type { NarName } from "../../nix/nar_name.ts";
 import { clock } from "../../runtime/current.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
@@ -11,59 +9,16 @@ import type { CopyMarks } from "../copy_marks.ts";
 import { type ColdColumns, positionsAfter, readColdEntry } from "../cold_entries.ts";
 import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
 import type { DatabaseSize } from "../database_size.ts";
-import type { DocumentRow } from "../document_keeper.ts";
 import type { PinNote } from "../pin_look.ts";
 import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
 import type { KeyKeeper } from "../key_keeper.ts";
 import type { MemberBoard } from "../member_board.ts";
-import {
-  type Change,
-  type DamageFinder,
-  type KeptNar,
-  type MetadataStore,
-  type NamedPin,
-  type NarinfoRow,
-  type NarRecord,
-  type NarSource,
-  NEWEST_USE,
-  type PathTimes,
-  type PinRoot,
-  type UsedNar,
-  type WriteOptions,
-} from "../metadata_store.ts";
+import type { Change, DamageFinder, MetadataStore, WriteOptions } from "../metadata_store.ts";
 import { type Migration, readMigrations } from "../migrations.ts";
-import {
-  type DocumentColumns,
-  type KeptColumns,
-  type NarColumns,
-  type NarinfoColumns,
-  type PathTimesColumns,
-  type PinColumns,
-  readDocument,
-  readKeptNar,
-  readNarinfoRow,
-  readNarRecord,
-  readPathTimes,
-  readPin,
-  readSignedPath,
-  readSource,
-  readStock,
-  readUsedNar,
-  type SignedPathColumns,
-  type StockColumns,
-  type UsedNarColumns,
-} from "../rows.ts";
 import type { NamedPath } from "../name_finder.ts";
-import { type PullRow, PULLS_MAX, type PullSummary } from "../pull_keeper.ts";
-import type {
-  ListedDocument,
-  ListedLooseNar,
-  ListedNarinfo,
-  ListedSignedPath,
-  RowLister,
-} from "../row_lister.ts";
+import { type PullRow, PULLS_MAX } from "../pull_keeper.ts";
+import type { RowLister } from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
-import type { SignedPath, SignedPathCounts } from "../signed_path_keeper.ts";
 import {
   type ColdEntry,
   EMPTIES_SHARE,
@@ -72,7 +27,6 @@ import {
   type EvictionOrder,
   type ExpiryOrder,
   type PendingFile,
-  type Stock,
 } from "../space_keeper.ts";
 import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
@@ -81,6 +35,7 @@ import { encodeTouches } from "./encoded_changes.ts";
 import { migrate, requireSchema } from "./migrate.ts";
 import { PostgresMemberBoard } from "./postgres_member_board.ts";
 import { PostgresKeyKeeper } from "./postgres_key_keeper.ts";
+import { type ReadName, StoredRows } from "../stored_rows.ts";
 import { NoticeFeed } from "./notice_feed.ts";
 import { type QueryName, queryOf } from "./queries.ts";
 import { filesOf, readEvicted, readSweptRows, sweepArgument } from "./swept_rows.ts";
@@ -101,7 +56,7 @@ const NAMES_AT_ONCE = 20_000;
 const SIZE_EVERY_MS = 10_000;
 
 /** The metadata in a PostgreSQL database, which several larders may share. */
-export class PostgresMetadataStore
+export class PostgresMetadataStore extends StoredRows
   implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, CopyMarks {
   readonly #database: Database;
   readonly #writer: Writer;
@@ -116,6 +71,7 @@ export class PostgresMetadataStore
     parts: { readonly database: Database; readonly writer: Writer; readonly feed: NoticeFeed },
     nowMs: () => number | null,
   ) {
+    super();
     this.#database = parts.database;
     this.#writer = parts.writer;
     this.#feed = parts.feed;
@@ -141,46 +97,6 @@ export class PostgresMetadataStore
     const feed = opening.use(await NoticeFeed.open({ connect, writerId: writer.id }));
     opening.move();
     return new PostgresMetadataStore({ database, writer, feed }, nowMs);
-  }
-
-  async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
-    const [row] = await this.#read<NarinfoColumns>("findNarinfo", storePathHash);
-    return row && readNarinfoRow(storePathHash, row);
-  }
-
-  async findNar(narName: NarName): Promise<NarRecord | undefined> {
-    const [row] = await this.#read<NarColumns>("findNar", narName);
-    return row && readNarRecord(row);
-  }
-
-  async keptNars(prefix: string): Promise<readonly KeptNar[]> {
-    const rows = await this.#read<KeptColumns & { readonly name: string }>("keptNars", prefix);
-    return rows.flatMap(readKeptNar);
-  }
-
-  async usedNars(countMax: number, after = NEWEST_USE): Promise<readonly UsedNar[]> {
-    const rows = await this.#read<UsedNarColumns>(
-      "usedNars",
-      ...[after.usedAtMs, after.id, countMax],
-    );
-    return rows.map(readUsedNar);
-  }
-
-  async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
-    return (await this.#read<NarSource>("sourcesOf", narName)).map(readSource);
-  }
-
-  narinfosOf(narName: NarName): Promise<readonly StorePathHash[]> {
-    return this.#hashes("narinfosOf", narName);
-  }
-
-  referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
-    return this.#hashes("referencesOf", storePathHash);
-  }
-
-  async pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
-    const [row] = await this.#read<PathTimesColumns>("pathTimes", storePathHash);
-    return row === undefined ? {} : readPathTimes(row);
   }
 
   async graphRows(
@@ -214,53 +130,14 @@ export class PostgresMetadataStore
     return found;
   }
 
-  async findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {
-    const [row] = await this.#read<SignedPathColumns>("findSigned", storePathHash);
-    return row && readSignedPath(row);
-  }
-
-  async signedCounts(): Promise<SignedPathCounts> {
-    const [row] = await this.#read<SignedPathCounts>("signedCounts");
-    if (row === undefined) throw new Failure("broken", "Cannot count signed paths: no row");
-    return row;
-  }
-
-  async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
-    const [row] = await this.#read<PinColumns>("findPin", storePathHash);
-    return row && readPin(row);
-  }
-
-  async pins(): Promise<readonly PinRoot[]> {
-    return (await this.#read<PinColumns>("pins")).map(readPin);
-  }
-
-  namedPins(): Promise<readonly NamedPin[]> {
-    return this.#read<NamedPin>("namedPins");
-  }
-
   async notePin(storePathHash: StorePathHash, { keepComplete, look }: PinNote): Promise<void> {
     const text = look === undefined ? null : JSON.stringify(look);
     await this.#read("notePin", storePathHash, keepComplete ?? null, text);
   }
 
-  async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {
-    const [row] = await this.#read<DocumentColumns>("findDocument", path);
-    return row && readDocument(row);
-  }
-
   async documentPiece(id: number, number: number): Promise<Bytes | undefined> {
     const [row] = await this.#read<{ bytes: Uint8Array }>("documentPiece", id, number);
     return row && new Uint8Array(row.bytes);
-  }
-
-  async documentBytes(): Promise<number> {
-    const [row] = await this.#read<{ bytes: number }>("documentBytes");
-    return row?.bytes ?? 0;
-  }
-
-  async debuginfoSourcesOf(narName: NarName): Promise<readonly NarSource[]> {
-    const rows = await this.#read<{ upstream: string }>("debuginfoSourcesOf", narName);
-    return rows.map(({ upstream }) => ({ upstream, location: `nar/${narName}` }));
   }
 
   async recordHistory(
@@ -271,20 +148,8 @@ export class PostgresMetadataStore
     await this.#writer.run("record_history", { rows: merged, expired });
   }
 
-  history(): Promise<readonly HistoryRow[]> {
-    return this.#read<HistoryRow>("history");
-  }
-
   async recordPulls(rows: readonly PullRow[]): Promise<void> {
     await this.#read("recordPulls", JSON.stringify(rows), PULLS_MAX);
-  }
-
-  pulls(countMax: number, client?: string): Promise<readonly PullSummary[]> {
-    return this.#read<PullSummary>("pulls", client ?? null, countMax);
-  }
-
-  async findPull(id: string): Promise<PullRow | undefined> {
-    return (await this.#read<PullRow>("findPull", id))[0];
   }
 
   async apply(changes: readonly Change[], { mustWait = false }: WriteOptions = {}): Promise<void> {
@@ -292,12 +157,6 @@ export class PostgresMetadataStore
     const touches = encodeTouches(changes);
     if (touches !== undefined) await this.#writer.run("touch", touches);
     else await this.#writer.apply(changes, mustWait);
-  }
-
-  async stock(except: MemberId = ""): Promise<Stock> {
-    const [row] = await this.#read<StockColumns>("stock", except);
-    if (row === undefined) throw new Failure("broken", "Cannot read the stock: no row");
-    return readStock(row);
   }
 
   /** Its bytes take no room from the NAR files: they are on the server's disk. */
@@ -341,19 +200,9 @@ export class PostgresMetadataStore
     await this.#read("leave", member);
   }
 
-  async storageId(): Promise<StorageId | undefined> {
-    const [row] = await this.#read<{ id: StorageId }>("storageId");
-    return row?.id;
-  }
-
   async claimStorageId(id: StorageId): Promise<StorageId> {
     await this.#read("claimStorageId", id);
     return await this.storageId() ?? id;
-  }
-
-  async originalName(): Promise<string | undefined> {
-    const [row] = await this.#read<{ original: string }>("originalName");
-    return row?.original;
   }
 
   async markCopy(original: string | undefined): Promise<void> {
@@ -388,26 +237,6 @@ export class PostgresMetadataStore
     return readSweptRows(outcome, order.after);
   }
 
-  listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]> {
-    return this.#read("listNarinfos", after, countMax);
-  }
-
-  listLooseNars(after: string, countMax: number): Promise<readonly ListedLooseNar[]> {
-    return this.#read("listLooseNars", after, countMax);
-  }
-
-  listSignedPaths(after: string, countMax: number): Promise<readonly ListedSignedPath[]> {
-    return this.#read("listSignedPaths", after, countMax);
-  }
-
-  listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]> {
-    return this.#read("listDocuments", after, countMax);
-  }
-
-  async areSumsRight(): Promise<boolean> {
-    return (await this.#read("wrongSums")).length === 0;
-  }
-
   async recount(): Promise<boolean> {
     return (await this.#writer.run("recount"))["right"] === true;
   }
@@ -421,10 +250,6 @@ export class PostgresMetadataStore
     if ((await this.#read("expired", order.atMs)).length === 0) return [];
     const outcome = await this.#writer.run("expire", { ...order, spared: [...order.spared] });
     return filesOf(outcome["files"]);
-  }
-
-  async pendingFiles(): Promise<readonly PendingFile[]> {
-    return filesOf(await this.#read("pendingFiles"));
   }
 
   subscribe(on: (changed: Changed) => void): AsyncDisposable {
@@ -442,6 +267,13 @@ export class PostgresMetadataStore
     await this.#database[Symbol.asyncDispose]();
   }
 
+  protected override rows<Row>(
+    name: ReadName,
+    ...values: readonly unknown[]
+  ): Promise<readonly Row[]> {
+    return this.#read<Row>(name, ...values);
+  }
+
   async #read<Columns>(name: QueryName, ...values: readonly unknown[]) {
     try {
       return await this.#database.query(queryOf(name, values)) as unknown as readonly Columns[];
@@ -449,9 +281,5 @@ export class PostgresMetadataStore
       if (error instanceof Failure) throw error;
       throw new Failure("broken", `Cannot read metadata: ${messageOf(error)}`, {}, error);
     }
-  }
-
-  async #hashes(name: QueryName, narName: string): Promise<readonly StorePathHash[]> {
-    return (await this.#read<{ hash: StorePathHash }>(name, narName)).map(({ hash }) => hash);
   }
 }

@@ -5,12 +5,7 @@ type PutDocument = Extract<DocumentChange, { kind: "put-document" }>;
 
 /** The statements about documents. */
 export const DOCUMENT_SQL = {
-  findDocument: `SELECT id, path, upstream, content_type, content_encoding, tag, size, may_change,
-      checked_at_ms, nar_name
-    FROM document WHERE path = ?`,
-  documentPiece: "SELECT bytes FROM document_piece WHERE document_id = ? AND number = ?",
   documentBytes: "SELECT bytes FROM document_stock",
-  debuginfoSourcesOf: "SELECT DISTINCT upstream FROM document WHERE nar_name = ?",
   removeDocument: "DELETE FROM document WHERE path = ?",
   removeColdestDocument: `DELETE FROM document
     WHERE id = (SELECT id FROM document ORDER BY used_at_ms, id LIMIT 1)`,

@@ -1,17 +1,10 @@
-import {
-  type ExpiredSlots,
-  type Figure,
-  FIGURES,
-  type HistoryRow,
-  type Tier,
-} from "../history_keeper.ts";
+import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
 import type { Statements } from "./statements.ts";
 
 const PUT = "INSERT INTO history (tier, at_ms, figure, amount) VALUES (?, ?, ?, ?) ON CONFLICT DO";
 
 /** The statements about the history. */
 export const HISTORY_SQL = {
-  history: "SELECT tier, at_ms, figure, amount FROM history",
   addFigure: `${PUT} UPDATE SET amount = amount + excluded.amount`,
   replaceFigure: `${PUT} UPDATE SET amount = excluded.amount`,
   keepFigure: `${PUT} NOTHING`,
@@ -30,13 +23,4 @@ export function writeHistory(
     statements[STATEMENTS[FIGURES[figure]]].run(tier, atMs, figure, amount);
   }
   for (const { tier, beforeMs } of expired) statements.expireHistory.run(tier, beforeMs);
-}
-
-export function readHistory(statements: Statements): readonly HistoryRow[] {
-  return statements.history.all().map((row) => ({
-    tier: row["tier"] as Tier,
-    atMs: Number(row["at_ms"]),
-    figure: row["figure"] as Figure,
-    amount: Number(row["amount"]),
-  }));
 }

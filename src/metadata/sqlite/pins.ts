@@ -1,21 +1,12 @@
 import type { ChangeOf } from "../metadata_store.ts";
 import type { Statements } from "./statements.ts";
 
-/** A root with the names that hold it. */
-const ROOT = `SELECT r.hash, r.pinned_at_ms, r.by_hand, r.keep_complete, r.look,
-    (SELECT group_concat(n.name, ' ') FROM pin_name n WHERE n.hash = r.hash) AS names
-  FROM pin_root r`;
-
 /** The statements for pin roots and their names. */
 export const PIN_SQL = {
-  findPin: `${ROOT} WHERE r.hash = ?`,
-  pins: `${ROOT} ORDER BY r.id`,
   putPin: `INSERT INTO pin_root (hash, pinned_at_ms, by_hand) VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET by_hand = max(by_hand, excluded.by_hand)`,
   removePin: "DELETE FROM pin_root WHERE hash = ?",
 
-  namedPins: `SELECT name, hash AS "storePathHash", pinned_at_ms AS "pinnedAtMs", keep
-    FROM pin_name ORDER BY name, id`,
   leaveName: "DELETE FROM pin_name WHERE hash = ? AND name = ?",
   enterName: "INSERT INTO pin_name (hash, name, pinned_at_ms, keep) VALUES (?, ?, ?, ?)",
   setKeep: "UPDATE pin_name SET keep = ?1 WHERE name = ?2 AND keep <> ?1",

@@ -18,10 +18,6 @@ const DIFFERS = `(stock.kept_bytes, stock.kept_files, stock.protected_bytes, sto
 
 /** The statements about kept bytes, protection and eviction. */
 export const SPACE_SQL = {
-  stock: `SELECT kept_bytes, kept_files, pending_bytes, protected_bytes,
-      (SELECT ifnull(sum(reserved_bytes), 0) FROM member WHERE id <> ?) AS reserved_bytes
-    FROM stock`,
-
   databaseSize: `SELECT ${DATABASE_BYTES} AS bytes, ${COUNTED_DATABASE_BYTES} AS counted_bytes`,
 
   wrongSums: `SELECT 1 FROM stock, (${COUNTED}) n WHERE ${DIFFERS}`,

@@ -2,90 +2,47 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Bytes } from "../../base/bytes.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { StorageId } from "../../base/storage_id.ts";
-import type { DocumentPath } from "../../nix/document_name.ts";
-import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
 import type { CopyMarks } from "../copy_marks.ts";
 import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
 import type { DatabaseSize } from "../database_size.ts";
-import type { DocumentRow } from "../document_keeper.ts";
 import {
   type Change,
   closedFailure,
   type DamageFinder,
-  type KeptNar,
   type MetadataStore,
-  type NamedPin,
-  type NarinfoRow,
-  type NarRecord,
-  type NarSource,
-  NEWEST_USE,
-  type PathTimes,
-  type PinRoot,
-  type UsedNar,
   type WriteOptions,
 } from "../metadata_store.ts";
 import type { MemberBoard } from "../member_board.ts";
 import type { PinNote } from "../pin_look.ts";
 import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
-import type { PullRow, PullSummary } from "../pull_keeper.ts";
+import type { PullRow } from "../pull_keeper.ts";
 import type { NamedPath } from "../name_finder.ts";
-import type {
-  ListedDocument,
-  ListedLooseNar,
-  ListedNarinfo,
-  ListedSignedPath,
-  RowLister,
-} from "../row_lister.ts";
+import type { RowLister } from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
-import type { SignedPath, SignedPathCounts } from "../signed_path_keeper.ts";
 import type {
   ColdEntry,
   Evicted,
   EvictionOrder,
   ExpiryOrder,
   PendingFile,
-  Stock,
 } from "../space_keeper.ts";
 import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { damageOf } from "./damage.ts";
+import { type ReadName, StoredRows } from "../stored_rows.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { Eviction } from "./eviction.ts";
 import { readEach } from "./graph.ts";
-import { readHistory, writeHistory } from "./history.ts";
-import { readPull, readPulls, writePulls } from "./pulls.ts";
-import { listDocuments, listLooseNars, listNarinfos, listSignedPaths } from "./listing.ts";
+import { writeHistory } from "./history.ts";
+import { writePulls } from "./pulls.ts";
 import { Ledger } from "./ledger.ts";
 import { findNamed } from "./names.ts";
 import { SqliteMemberBoard } from "./sqlite_member_board.ts";
 import { Protection } from "./protection.ts";
-import {
-  type DocumentColumns,
-  type KeptColumns,
-  type NarColumns,
-  type NarinfoColumns,
-  type PathTimesColumns,
-  type PendingFileColumns,
-  type PinColumns,
-  readDocument,
-  readKeptNar,
-  readNarinfoRow,
-  readNarRecord,
-  readPathTimes,
-  readPendingFile,
-  readPin,
-  readSignedPath,
-  readSource,
-  readStock,
-  readUsedNar,
-  type SignedPathColumns,
-  type StockColumns,
-  type UsedNarColumns,
-} from "../rows.ts";
 import { ReferenceSlices } from "./reference_slices.ts";
 import { FIRST_PATH, RowSweep } from "./row_sweep.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
@@ -99,7 +56,7 @@ import {
 } from "./write_queue.ts";
 
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
-export class SqliteMetadataStore
+export class SqliteMetadataStore extends StoredRows
   implements MetadataStore, DamageFinder, RowLister, ChangeFeed, StorageIdKeeper, CopyMarks {
   readonly #transactions: Transactions;
   readonly #statements: Statements;
@@ -119,6 +76,7 @@ export class SqliteMetadataStore
     nowMs: () => number = () => clock.wallMs(),
     feed?: DataVersionFeed,
   ) {
+    super();
     this.#statements = prepareStatements(database);
     this.#feed = feed ?? new DataVersionFeed({
       dataVersion: () => this.#read("dataVersion").get()?.["data_version"],
@@ -142,44 +100,6 @@ export class SqliteMetadataStore
     });
   }
 
-  async findNarinfo(storePathHash: StorePathHash): Promise<NarinfoRow | undefined> {
-    const row = this.#read("findNarinfo").get(storePathHash);
-    if (row === undefined) return undefined;
-    return readNarinfoRow(storePathHash, row as unknown as NarinfoColumns);
-  }
-
-  async findNar(narName: NarName): Promise<NarRecord | undefined> {
-    const row = this.#read("findNar").get(narName);
-    return row === undefined ? undefined : readNarRecord(row as unknown as NarColumns);
-  }
-
-  async keptNars(prefix: string): Promise<readonly KeptNar[]> {
-    return this.#read("keptNars").all(prefix)
-      .flatMap((row) => readKeptNar(row as unknown as KeptColumns & { readonly name: string }));
-  }
-
-  async usedNars(countMax: number, after = NEWEST_USE): Promise<readonly UsedNar[]> {
-    const rows = this.#read("usedNars").all(after.usedAtMs, after.id, countMax);
-    return rows.map((row) => readUsedNar(row as unknown as UsedNarColumns));
-  }
-
-  async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
-    const rows = this.#read("sourcesOf").all(narName);
-    return rows.map((row) => readSource(row as { upstream: string; location: string }));
-  }
-
-  async narinfosOf(narName: NarName): Promise<readonly StorePathHash[]> {
-    return this.#hashes("narinfosOf", narName);
-  }
-
-  async referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
-    return this.#hashes("referencesOf", storePathHash);
-  }
-
-  async pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
-    return readPathTimes(this.#read("pathTimes").get(storePathHash) as unknown as PathTimesColumns);
-  }
-
   async graphRows(
     storePathHashes: readonly StorePathHash[],
     signal?: AbortSignal,
@@ -200,52 +120,14 @@ export class SqliteMetadataStore
     return await findNamed((name) => this.#read(name), { text, countMax, signal });
   }
 
-  async findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {
-    const row = this.#read("findSigned").get(storePathHash);
-    return row === undefined ? undefined : readSignedPath(row as unknown as SignedPathColumns);
-  }
-
-  async signedCounts(): Promise<SignedPathCounts> {
-    const row = this.#read("signedCounts").get();
-    return { uploaded: Number(row?.["uploaded"]), upstream: Number(row?.["upstream"]) };
-  }
-
-  async findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
-    const row = this.#read("findPin").get(storePathHash);
-    return row === undefined ? undefined : readPin(row as unknown as PinColumns);
-  }
-
-  async pins(): Promise<readonly PinRoot[]> {
-    return this.#read("pins").all().map((row) => readPin(row as unknown as PinColumns));
-  }
-
-  async namedPins(): Promise<readonly NamedPin[]> {
-    // A copy: rows of SQLite have no prototype.
-    return this.#read("namedPins").all().map((row) => ({ ...row as unknown as NamedPin }));
-  }
-
   async notePin(storePathHash: StorePathHash, { keepComplete, look }: PinNote): Promise<void> {
     const keep = keepComplete === undefined ? null : Number(keepComplete);
     const text = look === undefined ? null : JSON.stringify(look);
     await this.#withoutRevision(() => this.#statements.notePin.run(keep, text, storePathHash));
   }
 
-  async findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {
-    const row = this.#read("findDocument").get(path);
-    return row === undefined ? undefined : readDocument(row as unknown as DocumentColumns);
-  }
-
   async documentPiece(id: number, number: number): Promise<Bytes | undefined> {
     return this.#read("documentPiece").get(id, number)?.["bytes"] as Bytes | undefined;
-  }
-
-  async documentBytes(): Promise<number> {
-    return Number(this.#read("documentBytes").get()?.["bytes"]);
-  }
-
-  async debuginfoSourcesOf(narName: NarName): Promise<readonly NarSource[]> {
-    const rows = this.#read("debuginfoSourcesOf").all(narName);
-    return rows.map(({ upstream }) => ({ upstream: String(upstream), location: `nar/${narName}` }));
   }
 
   async recordHistory(
@@ -255,23 +137,8 @@ export class SqliteMetadataStore
     await this.#withoutRevision(() => writeHistory(this.#statements, rows, expired));
   }
 
-  async history(): Promise<readonly HistoryRow[]> {
-    if (this.#closed) throw closedFailure();
-    return readHistory(this.#statements);
-  }
-
   async recordPulls(rows: readonly PullRow[]): Promise<void> {
     await this.#withoutRevision(() => writePulls(this.#statements, rows));
-  }
-
-  async pulls(countMax: number, client?: string): Promise<readonly PullSummary[]> {
-    if (this.#closed) throw closedFailure();
-    return readPulls(this.#statements, countMax, client);
-  }
-
-  async findPull(id: string): Promise<PullRow | undefined> {
-    const row = this.#read("findPull").get(id);
-    return row && readPull(row);
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {
@@ -281,10 +148,6 @@ export class SqliteMetadataStore
     const write = () => this.#queue.write(changes, options);
     await this.#references.around(changes, options?.mustWait ?? false, write);
     if (changes.some(({ kind }) => kind === "remove-narinfo")) void this.#references.drain();
-  }
-
-  async stock(except: MemberId = ""): Promise<Stock> {
-    return readStock(this.#read("stock").get(except) as unknown as StockColumns);
   }
 
   async databaseSize(): Promise<DatabaseSize> {
@@ -309,17 +172,9 @@ export class SqliteMetadataStore
     await this.#withoutRevision(() => this.#ledger.leave(member));
   }
 
-  async storageId(): Promise<StorageId | undefined> {
-    return this.#read("storageId").get()?.["id"] as StorageId | undefined;
-  }
-
   async claimStorageId(id: StorageId): Promise<StorageId> {
     await this.#withoutRevision(() => void this.#statements.claimStorageId.run(id));
     return await this.storageId() ?? id;
-  }
-
-  async originalName(): Promise<string | undefined> {
-    return this.#read("originalName").get()?.["original"] as string | undefined;
   }
 
   async markCopy(original: string | undefined): Promise<void> {
@@ -351,30 +206,6 @@ export class SqliteMetadataStore
     return await this.#alone(() => this.#rowSweep.sweep(order));
   }
 
-  async listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]> {
-    if (this.#closed) throw closedFailure();
-    return listNarinfos(this.#statements, after, countMax);
-  }
-
-  async listLooseNars(after: string, countMax: number): Promise<readonly ListedLooseNar[]> {
-    if (this.#closed) throw closedFailure();
-    return listLooseNars(this.#statements, after, countMax);
-  }
-
-  async listSignedPaths(after: string, countMax: number): Promise<readonly ListedSignedPath[]> {
-    if (this.#closed) throw closedFailure();
-    return listSignedPaths(this.#statements, after, countMax);
-  }
-
-  async listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]> {
-    if (this.#closed) throw closedFailure();
-    return listDocuments(this.#statements, after, countMax);
-  }
-
-  async areSumsRight(): Promise<boolean> {
-    return this.#read("wrongSums").get() === undefined;
-  }
-
   async recount(): Promise<boolean> {
     return await this.#alone(() => Number(this.#statements.recount.run().changes) === 0);
   }
@@ -386,11 +217,6 @@ export class SqliteMetadataStore
   async expireNars(order: ExpiryOrder): Promise<readonly PendingFile[]> {
     if (this.#read("expiredNars").get(order.atMs) === undefined) return [];
     return await this.#alone(() => this.#eviction.expire(order));
-  }
-
-  async pendingFiles(): Promise<readonly PendingFile[]> {
-    const rows = this.#read("pendingFiles").all();
-    return rows.map((row) => readPendingFile(row as unknown as PendingFileColumns));
   }
 
   subscribe(on: (changed: Changed) => void): AsyncDisposable {
@@ -433,12 +259,15 @@ export class SqliteMetadataStore
     }
   }
 
+  protected override rows<Row>(
+    name: ReadName,
+    ...values: readonly (string | number | null)[]
+  ): readonly Row[] {
+    return this.#read(name).all(...values) as readonly unknown[] as readonly Row[];
+  }
+
   #read(name: keyof Statements) {
     if (this.#closed) throw closedFailure();
     return this.#statements[name];
-  }
-
-  #hashes(name: keyof Statements, parameter: string | number): readonly StorePathHash[] {
-    return this.#read(name).all(parameter).map((row) => row["hash"] as StorePathHash);
   }
 }

@@ -3,7 +3,7 @@ import { DOCUMENT_SQL } from "./documents.ts";
 import { GRAPH_SQL } from "./graph.ts";
 import { HISTORY_SQL } from "./history.ts";
 import { LEDGER_SQL } from "./ledger.ts";
-import { LISTING_SQL } from "./listing.ts";
+import { READS } from "../stored_rows.ts";
 import { MEMBER_BOARD_SQL } from "./sqlite_member_board.ts";
 import { NAMES_SQL } from "./names.ts";
 import { PIN_SQL } from "./pins.ts";
@@ -14,13 +14,13 @@ import { SPACE_SQL } from "./space_statements.ts";
 
 /** Every statement of the metadata store, by its purpose. */
 const SQL = {
+  ...READS,
   ...SPACE_SQL,
   ...DOCUMENT_SQL,
   ...ROW_SWEEP_SQL,
   ...LEDGER_SQL,
   ...HISTORY_SQL,
   ...PULLS_SQL,
-  ...LISTING_SQL,
   ...GRAPH_SQL,
   ...REFERENCE_SQL,
   ...NAMES_SQL,
@@ -39,46 +39,10 @@ const SQL = {
   revision: "SELECT revision FROM stock",
   raiseRevision: "UPDATE stock SET revision = revision + 1",
 
-  storageId: "SELECT id FROM storage_id",
   claimStorageId: "INSERT INTO storage_id (one, id) VALUES (1, ?) ON CONFLICT DO NOTHING",
-  originalName: "SELECT original FROM copy_mark",
   markCopy: "INSERT OR REPLACE INTO copy_mark (one, original) VALUES (1, ?)",
   unmarkCopy: "DELETE FROM copy_mark",
 
-  findNarinfo: `SELECT i.body, i.trusted, i.own_public_key, i.own_signature, n.name
-    FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
-    WHERE p.hash = ?`,
-  findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size, seen_at_ms,
-      kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form, broken_at_ms
-    FROM nar WHERE name = ?`,
-  // `~` sorts above every character of a name.
-  keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form
-    FROM nar
-    WHERE name >= ?1 AND name < ?1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
-  // Each part reads its index from the newest on.
-  usedNars: `SELECT * FROM (
-      SELECT u.path_id AS id, u.used_at_ms, n.name, n.kept_form, n.kept_size, n.broken_at_ms
-      FROM narinfo_use u JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
-      WHERE u.protected = 1 AND u.kept = 1 AND (u.used_at_ms, u.path_id) < (?1, ?2)
-      ORDER BY u.used_at_ms DESC, u.path_id DESC LIMIT ?3)
-    UNION ALL SELECT * FROM (
-      SELECT u.path_id AS id, u.used_at_ms, n.name, n.kept_form, n.kept_size, n.broken_at_ms
-      FROM narinfo_use u JOIN narinfo i ON i.path_id = u.path_id JOIN nar n ON n.id = i.nar_id
-      WHERE u.protected = 0 AND u.kept = 1 AND (u.used_at_ms, u.path_id) < (?1, ?2)
-      ORDER BY u.used_at_ms DESC, u.path_id DESC LIMIT ?3)
-    ORDER BY used_at_ms DESC, id DESC LIMIT ?3`,
-  sourcesOf: `SELECT s.upstream, s.location FROM nar n JOIN nar_source s ON s.nar_id = n.id
-    WHERE n.name = ?`,
-  narinfosOf: `SELECT p.hash FROM nar n JOIN narinfo i ON i.nar_id = n.id
-    JOIN path p ON p.id = i.path_id WHERE n.name = ?`,
-  referencesOf: `SELECT d.hash FROM path p JOIN narinfo i ON i.path_id = p.id
-    JOIN reference r ON r.src = p.id JOIN path d ON d.id = r.dst WHERE p.hash = ?`,
-  pathTimes: `SELECT
-      (SELECT u.used_at_ms FROM path p JOIN narinfo_use u ON u.path_id = p.id WHERE p.hash = ?1)
-        AS used_at_ms,
-      (SELECT at_ms FROM evicted_path WHERE hash = ?1 ORDER BY id DESC LIMIT 1) AS evicted_at_ms`,
-
-  findSigned: "SELECT digest, uploaded FROM signed_path WHERE hash = ?",
   signedCounts: "SELECT uploaded_paths AS uploaded, upstream_paths AS upstream FROM stock",
   putSigned: `INSERT INTO signed_path (hash, digest, uploaded) VALUES (?, ?, ?)
     ON CONFLICT DO UPDATE SET digest = excluded.digest, uploaded = excluded.uploaded`,
