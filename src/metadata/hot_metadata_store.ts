@@ -1,54 +1,49 @@
 import { LRUCache } from "lru-cache";
-import type { Bytes } from "../base/bytes.ts";
 import { lruOf } from "../base/lru.ts";
-import type { MemberId } from "../base/member_id.ts";
-import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { narNameOf } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { arrivalsOf, type Changed } from "./change_feed.ts";
-import type { DatabaseSize } from "./database_size.ts";
-import type { DocumentRow } from "./document_keeper.ts";
-import type { GraphRow } from "./graph_finder.ts";
 import type { PinNote } from "./pin_look.ts";
-import type { ExpiredSlots, HistoryRow } from "./history_keeper.ts";
 import { isFromUpstreams, LateWrites } from "./late_writes.ts";
-import type { NamedPath } from "./name_finder.ts";
 import {
   type Change,
   type FindOptions,
-  type KeptNar,
   type MetadataStore,
-  type NamedPin,
   type NarinfoRow,
   type NarRecord,
   type NarSource,
   NEVER_USED_AT_MS,
-  type PathTimes,
-  type PinRoot,
-  type UseCursor,
-  type UsedNar,
   type WriteOptions,
 } from "./metadata_store.ts";
-import type { PullRow, PullSummary } from "./pull_keeper.ts";
 import type { RowSweepOrder, SweptRows } from "./row_sweeper.ts";
-import type { SignedPath, SignedPathCounts } from "./signed_path_keeper.ts";
-import type {
-  ColdEntry,
-  Evicted,
-  EvictionOrder,
-  ExpiryOrder,
-  PendingFile,
-  Stock,
-} from "./space_keeper.ts";
+import type { Evicted, EvictionOrder, ExpiryOrder, PendingFile } from "./space_keeper.ts";
 import type { StoredPaths } from "./stored_paths.ts";
-import type { HeartbeatOrder, Member, ReserveOrder } from "./space_ledger.ts";
 
 /** Characters of narinfos held in memory: some ten thousand of them. */
 const NARINFO_CHARS_MAX = 8 << 20;
 
 const NARS_MAX = 10_000;
+
+/** The methods that read and change nothing in memory. */
+const FORWARDED = [
+  ...["keptNars", "usedNars", "pathTimes", "graphRows", "narinfoBodies", "findNamed"],
+  ...["findSigned", "signedCounts", "findPin", "pins", "namedPins", "databaseSize", "stock"],
+  ...["reserve", "beat", "members", "leave", "coldest", "protect", "areSumsRight", "recount"],
+  ...["pendingFiles", "findDocument", "documentPiece", "documentBytes", "debuginfoSourcesOf"],
+  ...["recordHistory", "history", "recordPulls", "pulls", "findPull"],
+] as const satisfies readonly (keyof MetadataStore)[];
+
+/** Has these methods, as calls of those of the inner store. */
+const ForwardingStore = class {
+  constructor(inner: MetadataStore) {
+    for (const name of FORWARDED) {
+      const call = (...values: unknown[]) => (inner[name] as CallableFunction)(...values);
+      Object.assign(this, { [name]: call });
+    }
+  }
+} as new (inner: MetadataStore) => Pick<MetadataStore, (typeof FORWARDED)[number]>;
 
 type HotRow = NarinfoRow | NarRecord;
 
@@ -58,7 +53,7 @@ type HotRow = NarinfoRow | NarRecord;
  * narinfos stay there until a locked database takes them. Changes of this process go through here;
  * call `forgetChanged` for those of other processes.
  */
-export class HotMetadataStore implements MetadataStore {
+export class HotMetadataStore extends ForwardingStore implements MetadataStore {
   readonly #inner: MetadataStore;
   readonly #narinfos = new LRUCache<StorePathHash, NarinfoRow>({
     maxSize: NARINFO_CHARS_MAX,
@@ -75,6 +70,7 @@ export class HotMetadataStore implements MetadataStore {
 
   /** `stored`: learns of each narinfo that anybody writes. */
   constructor(inner: MetadataStore, log: Logger, stored?: Pick<StoredPaths, "add" | "learn">) {
+    super(inner);
     this.#inner = inner;
     this.#stored = stored;
     const landed = (changes: readonly Change[]) => {
@@ -131,14 +127,6 @@ export class HotMetadataStore implements MetadataStore {
     return record ?? late;
   }
 
-  keptNars(prefix: string): Promise<readonly KeptNar[]> {
-    return this.#inner.keptNars(prefix);
-  }
-
-  usedNars(countMax: number, after?: UseCursor): Promise<readonly UsedNar[]> {
-    return this.#inner.usedNars(countMax, after);
-  }
-
   async sourcesOf(narName: NarName): Promise<readonly NarSource[]> {
     const late = this.#late.sourcesOf(narName);
     const stored = this.#inner.sourcesOf(narName);
@@ -158,80 +146,9 @@ export class HotMetadataStore implements MetadataStore {
     return this.#late.references(storePathHash) ?? await this.#inner.referencesOf(storePathHash);
   }
 
-  pathTimes(storePathHash: StorePathHash): Promise<PathTimes> {
-    return this.#inner.pathTimes(storePathHash);
-  }
-
-  graphRows(
-    storePathHashes: readonly StorePathHash[],
-    signal?: AbortSignal,
-  ): Promise<readonly GraphRow[]> {
-    return this.#inner.graphRows(storePathHashes, signal);
-  }
-
-  narinfoBodies(storePathHashes: readonly StorePathHash[], signal?: AbortSignal) {
-    return this.#inner.narinfoBodies(storePathHashes, signal);
-  }
-
-  findNamed(
-    text: string,
-    countMax: number,
-    signal?: AbortSignal,
-  ): Promise<readonly NamedPath[]> {
-    return this.#inner.findNamed(text, countMax, signal);
-  }
-
-  findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined> {
-    return this.#inner.findSigned(storePathHash);
-  }
-
-  signedCounts(): Promise<SignedPathCounts> {
-    return this.#inner.signedCounts();
-  }
-
-  findPin(storePathHash: StorePathHash): Promise<PinRoot | undefined> {
-    return this.#inner.findPin(storePathHash);
-  }
-
-  pins(): Promise<readonly PinRoot[]> {
-    return this.#inner.pins();
-  }
-
-  namedPins(): Promise<readonly NamedPin[]> {
-    return this.#inner.namedPins();
-  }
-
   async notePin(storePathHash: StorePathHash, note: PinNote): Promise<void> {
     await this.#inner.notePin(storePathHash, note);
     this.#epoch++;
-  }
-
-  databaseSize(): Promise<DatabaseSize> {
-    return this.#inner.databaseSize();
-  }
-
-  stock(except?: MemberId): Promise<Stock> {
-    return this.#inner.stock(except);
-  }
-
-  reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
-    return this.#inner.reserve(member, order);
-  }
-
-  beat(member: MemberId, order: HeartbeatOrder): Promise<number> {
-    return this.#inner.beat(member, order);
-  }
-
-  members(observer: MemberId): Promise<readonly Member[]> {
-    return this.#inner.members(observer);
-  }
-
-  leave(member: MemberId): Promise<void> {
-    return this.#inner.leave(member);
-  }
-
-  coldest(countMax: number, after?: string): Promise<readonly ColdEntry[]> {
-    return this.#inner.coldest(countMax, after);
   }
 
   async evict(order: EvictionOrder): Promise<Evicted> {
@@ -250,66 +167,11 @@ export class HotMetadataStore implements MetadataStore {
     return swept;
   }
 
-  protect(pathsMax: number): Promise<boolean> {
-    return this.#inner.protect(pathsMax);
-  }
-
-  areSumsRight(): Promise<boolean> {
-    return this.#inner.areSumsRight();
-  }
-
-  recount(): Promise<boolean> {
-    return this.#inner.recount();
-  }
-
   async expireNars(order: ExpiryOrder): Promise<readonly PendingFile[]> {
     const files = await this.#inner.expireNars(order);
     for (const { at } of files) this.#dropNar(narNameOf(at));
     if (files.length > 0) this.#epoch++;
     return files;
-  }
-
-  pendingFiles(): Promise<readonly PendingFile[]> {
-    return this.#inner.pendingFiles();
-  }
-
-  findDocument(path: DocumentPath): Promise<DocumentRow | undefined> {
-    return this.#inner.findDocument(path);
-  }
-
-  documentPiece(id: number, number: number): Promise<Bytes | undefined> {
-    return this.#inner.documentPiece(id, number);
-  }
-
-  documentBytes(): Promise<number> {
-    return this.#inner.documentBytes();
-  }
-
-  debuginfoSourcesOf(narName: NarName): Promise<readonly NarSource[]> {
-    return this.#inner.debuginfoSourcesOf(narName);
-  }
-
-  recordHistory(
-    rows: readonly HistoryRow[],
-    expired: readonly ExpiredSlots[],
-  ): Promise<void> {
-    return this.#inner.recordHistory(rows, expired);
-  }
-
-  history(): Promise<readonly HistoryRow[]> {
-    return this.#inner.history();
-  }
-
-  recordPulls(rows: readonly PullRow[]): Promise<void> {
-    return this.#inner.recordPulls(rows);
-  }
-
-  pulls(countMax: number, client?: string): Promise<readonly PullSummary[]> {
-    return this.#inner.pulls(countMax, client);
-  }
-
-  findPull(id: string): Promise<PullRow | undefined> {
-    return this.#inner.findPull(id);
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {

@@ -1,5 +1,12 @@
 // @ts-types="./pg.d.ts"
-import pg, { type Client, type Pool, type PoolConfig, type Query, type Result } from "pg";
+import pg, {
+  type Client,
+  type ClientConfig,
+  type Pool,
+  type PoolConfig,
+  type Query,
+  type Result,
+} from "pg";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { Notifier } from "../../base/notifier.ts";
 import { withoutUrlSecrets } from "../../base/url_secrets.ts";
@@ -7,14 +14,6 @@ import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import { closedFailure } from "../metadata_store.ts";
-import { configOf, connect, plainConfig, QUERY_MAX_MS } from "./connecting.ts";
-import {
-  isAway,
-  isContention,
-  isDistrust,
-  isLoginRefused,
-  isPasswordMissing,
-} from "./sql_errors.ts";
 
 /** How long a query waits for a database that restarts. A longer outage fails queries at once. */
 export const AWAY_MAX_MS = 8_000;
@@ -214,4 +213,102 @@ function reasonWithHint(error: unknown): string {
 function awayFailure(error?: unknown): Failure {
   const reason = error === undefined ? "it does not answer" : messageOf(error);
   return new Failure("away", `Cannot use the database: ${reason}`, {}, error);
+}
+
+/** Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const AWAY_REGEXP = /^(08|57P0|53300|25006)/;
+
+/** Serialization failure, deadlock, lock timeout. */
+const CONTENTION_REGEXP = /^(40001|40P01|55P03)$/;
+
+/** The driver's error where the server wants a password, and there is none. It has no code. */
+const NO_PASSWORD_REGEXP = /^SASL: .*client password must be a/;
+
+/** Invalid authorization, invalid password. */
+const REFUSED_REGEXP = /^28/;
+
+/** The database does not answer, shuts down, starts, or is a standby: it may be back soon. */
+function isAway(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return AWAY_REGEXP.test(error.code ?? "");
+  // Anything else that is no error of the program comes from the connection.
+  return error instanceof Error && !(error instanceof TypeError) && !(error instanceof RangeError);
+}
+
+/** The server wants a password, and there is none. */
+function isPasswordMissing(error: unknown): boolean {
+  return error instanceof Error && NO_PASSWORD_REGEXP.test(error.message);
+}
+
+/** The server refuses the user or the password. */
+function isLoginRefused(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && REFUSED_REGEXP.test(error.code ?? "");
+}
+
+/** The server's certificate is refused, which each Deno says in words of its own. */
+function isDistrust(error: unknown): boolean {
+  return error instanceof Error && !(error instanceof pg.DatabaseError) &&
+    error.message.includes("certificate");
+}
+
+/** Two transactions met. The same one succeeds when it runs again. */
+function isContention(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && CONTENTION_REGEXP.test(error.code ?? "");
+}
+
+/** PostgreSQL's types `bigint` and `numeric`. Larder's numbers are below 2^53. */
+const NUMBERS: ReadonlySet<number> = new Set([20, 1700]);
+
+const CONNECT_MAX_MS = 3_000;
+
+/** The longest query of a request. A server that does not answer for longer counts as away. */
+const QUERY_MAX_MS = 5_000;
+
+/** Queries at the same time, of one process. */
+const CONNECTIONS_MAX = 8;
+
+const NO_TLS = "The server does not support SSL connections";
+
+/** A plain connection is allowed where the server has no TLS: libpq's default. */
+const MAY_BE_PLAIN = "prefer";
+
+/** Settings of connections, with the meaning that libpq gives to the URL's parameters. */
+function configOf(url: string): PoolConfig {
+  const parsed = new URL(url);
+  if (!parsed.searchParams.has("sslmode")) parsed.searchParams.set("sslmode", MAY_BE_PLAIN);
+  parsed.searchParams.set("uselibpqcompat", "true");
+  return {
+    connectionString: parsed.href,
+    application_name: "larder",
+    connectionTimeoutMillis: CONNECT_MAX_MS,
+    query_timeout: QUERY_MAX_MS,
+    keepAlive: true,
+    max: CONNECTIONS_MAX,
+    types: {
+      getTypeParser: (oid, format) =>
+        NUMBERS.has(oid) ? Number : pg.types.getTypeParser(oid, format),
+    },
+  };
+}
+
+/** A connection outside the pool. */
+async function connect(config: ClientConfig): Promise<Client> {
+  const client = new pg.Client(config);
+  // Its queries reject with the same error.
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+  } catch (error) {
+    await client.end().catch(() => undefined);
+    throw error;
+  }
+  return client;
+}
+
+/** The same without TLS, if the URL allows that; call it where `error` ended a connection. */
+function plainConfig(config: PoolConfig, error: unknown): PoolConfig | undefined {
+  if (!(error instanceof Error) || error.message !== NO_TLS) return undefined;
+  const url = new URL(config.connectionString ?? "");
+  if (url.searchParams.get("sslmode") !== MAY_BE_PLAIN) return undefined;
+  url.searchParams.set("sslmode", "disable");
+  return { ...config, connectionString: url.href };
 }

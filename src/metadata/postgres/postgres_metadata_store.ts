@@ -18,7 +18,7 @@ import { type Migration, readMigrations } from "../migrations.ts";
 import type { NamedPath } from "../name_finder.ts";
 import { type PullRow, PULLS_MAX } from "../pull_keeper.ts";
 import type { RowLister } from "../row_lister.ts";
-import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
+import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
 import {
   type ColdEntry,
   EMPTIES_SHARE,
@@ -38,8 +38,9 @@ import { PostgresKeyKeeper } from "./postgres_key_keeper.ts";
 import { type ReadName, StoredRows } from "../stored_rows.ts";
 import { NoticeFeed } from "./notice_feed.ts";
 import { type QueryName, queryOf } from "./queries.ts";
-import { filesOf, readEvicted, readSweptRows, sweepArgument } from "./swept_rows.ts";
-import { Writer } from "./writer.ts";
+import { type WriteOutcome, Writer } from "./writer.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import { type PendingFileColumns, readPendingFile } from "../rows.ts";
 
 export interface PostgresOptions extends DatabaseOptions {
   /** Clock of the members' heartbeats; default: the server's clock. */
@@ -282,4 +283,42 @@ export class PostgresMetadataStore extends StoredRows
       throw new Failure("broken", `Cannot read metadata: ${messageOf(error)}`, {}, error);
     }
   }
+}
+
+/** The argument of `sweep_rows`. */
+function sweepArgument({ unusedSinceMs, rowsMax, spared, after = "" }: RowSweepOrder) {
+  return {
+    ...{ unusedSinceMs, rowsMax, spared: [...spared], graceMs: NAR_GRACE_MS },
+    ...(after === "" ? {} : { afterId: Number(after), pathsMax: rowsMax * PATHS_PER_ROW }),
+  };
+}
+
+/** The outcome of `sweep_rows`, which began after the row `after`. */
+function readSweptRows(outcome: WriteOutcome, after = ""): SweptRows {
+  const settled = outcome["settled"] === true;
+  const { narinfos = [], nars = [], paths = 0, lastId } = outcome as Partial<{
+    readonly narinfos: readonly StorePathHash[];
+    readonly nars: readonly NarName[];
+    readonly paths: number;
+    readonly lastId: number | null;
+  }>;
+  const swept = { narinfos, nars, paths, settled };
+  if (!settled) return { ...swept, next: after };
+  if (after !== "") return lastId ? { ...swept, next: String(lastId) } : swept;
+  return { ...swept, next: narinfos.length + nars.length > 0 ? "" : "0" };
+}
+
+/** The outcome of `evict`. */
+function readEvicted(outcome: Readonly<Record<string, unknown>>): Evicted {
+  return {
+    narinfos: (outcome["narinfos"] ?? []) as readonly StorePathHash[],
+    files: filesOf(outcome["files"]),
+    entries: Number(outcome["entries"] ?? 0),
+    settled: outcome["settled"] === true,
+  };
+}
+
+/** The files of an outcome that has some. */
+function filesOf(files: unknown): readonly PendingFile[] {
+  return ((files ?? []) as readonly PendingFileColumns[]).map(readPendingFile);
 }

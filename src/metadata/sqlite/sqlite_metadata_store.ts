@@ -1,4 +1,4 @@
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Bytes } from "../../base/bytes.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { StorageId } from "../../base/storage_id.ts";
@@ -17,8 +17,8 @@ import {
 } from "../metadata_store.ts";
 import type { MemberBoard } from "../member_board.ts";
 import type { PinNote } from "../pin_look.ts";
-import type { ExpiredSlots, HistoryRow } from "../history_keeper.ts";
-import type { PullRow } from "../pull_keeper.ts";
+import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
+import { type PullRow, PULLS_MAX } from "../pull_keeper.ts";
 import type { NamedPath } from "../name_finder.ts";
 import type { RowLister } from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
@@ -32,13 +32,9 @@ import type {
 import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
-import { damageOf } from "./damage.ts";
 import { type ReadName, StoredRows } from "../stored_rows.ts";
 import { DataVersionFeed } from "./data_version_feed.ts";
 import { Eviction } from "./eviction.ts";
-import { readEach } from "./graph.ts";
-import { writeHistory } from "./history.ts";
-import { writePulls } from "./pulls.ts";
 import { Ledger } from "./ledger.ts";
 import { findNamed } from "./names.ts";
 import { SqliteMemberBoard } from "./sqlite_member_board.ts";
@@ -54,6 +50,11 @@ import {
   sqliteWriteFailure,
   WriteQueue,
 } from "./write_queue.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
+import { resultCodeOf, SQLITE_CORRUPT } from "./result_codes.ts";
+
+/** How an amount gets into a slot that has one. */
+const MERGES = { sum: "addFigure", last: "replaceFigure", first: "keepFigure" } as const;
 
 /** The metadata in one SQLite file. Point reads run on the calling thread: microseconds each. */
 export class SqliteMetadataStore extends StoredRows
@@ -104,12 +105,11 @@ export class SqliteMetadataStore extends StoredRows
     storePathHashes: readonly StorePathHash[],
     signal?: AbortSignal,
   ): Promise<readonly GraphRow[]> {
-    const statement = () => this.#read("graphRow");
-    return (await readEach<GraphColumns>(statement, storePathHashes, signal)).map(readGraphRow);
+    return (await this.#each<GraphColumns>("graphRow", storePathHashes, signal)).map(readGraphRow);
   }
 
   async narinfoBodies(storePathHashes: readonly StorePathHash[], signal?: AbortSignal) {
-    return readBodies(await readEach(() => this.#read("narinfoBody"), storePathHashes, signal));
+    return readBodies(await this.#each("narinfoBody", storePathHashes, signal));
   }
 
   async findNamed(
@@ -134,11 +134,21 @@ export class SqliteMetadataStore extends StoredRows
     rows: readonly HistoryRow[],
     expired: readonly ExpiredSlots[],
   ): Promise<void> {
-    await this.#withoutRevision(() => writeHistory(this.#statements, rows, expired));
+    const statements = this.#statements;
+    await this.#withoutRevision(() => {
+      for (const { tier, atMs, figure, amount } of rows) {
+        statements[MERGES[FIGURES[figure]]].run(tier, atMs, figure, amount);
+      }
+      for (const { tier, beforeMs } of expired) statements.expireHistory.run(tier, beforeMs);
+    });
   }
 
   async recordPulls(rows: readonly PullRow[]): Promise<void> {
-    await this.#withoutRevision(() => writePulls(this.#statements, rows));
+    const { addPull, expirePulls } = this.#statements;
+    await this.#withoutRevision(() => {
+      for (const { id, client, summary, paths } of rows) addPull.run(id, client, summary, paths);
+      expirePulls.run(PULLS_MAX);
+    });
   }
 
   async apply(changes: readonly Change[], options?: WriteOptions): Promise<void> {
@@ -259,6 +269,23 @@ export class SqliteMetadataStore extends StoredRows
     }
   }
 
+  /** One row for each stored path, read in time slices. */
+  async #each<Columns>(
+    name: "graphRow" | "narinfoBody",
+    storePathHashes: readonly StorePathHash[],
+    signal: AbortSignal | undefined,
+  ): Promise<readonly Columns[]> {
+    signal?.throwIfAborted();
+    const slice = clock.slice(signal);
+    const rows: Columns[] = [];
+    for (const storePathHash of storePathHashes) {
+      const row = this.#read(name).get(storePathHash);
+      if (row !== undefined) rows.push(row as unknown as Columns);
+      if (slice.isOver) await slice.yield();
+    }
+    return rows;
+  }
+
   protected override rows<Row>(
     name: ReadName,
     ...values: readonly (string | number | null)[]
@@ -270,4 +297,21 @@ export class SqliteMetadataStore extends StoredRows
     if (this.#closed) throw closedFailure();
     return this.#statements[name];
   }
+}
+
+/** SQLite's line above the faults of one database. */
+const HEADING_REGEXP = /^\*\*\* in database \w+ \*\*\*$/;
+
+/** One line for each fault that `PRAGMA quick_check` finds. Throws where it does not end. */
+function damageOf(quickCheck: StatementSync): readonly string[] {
+  const lines: string[] = [];
+  try {
+    // A corrupt page may end the check with an error: all() would lose the lines before.
+    for (const row of quickCheck.iterate()) lines.push(...String(row["quick_check"]).split("\n"));
+  } catch (error) {
+    if (resultCodeOf(error) !== SQLITE_CORRUPT) throw error;
+    lines.push(messageOf(error));
+  }
+  if (lines.length === 0) throw new Failure("broken", "Cannot check database: no result came");
+  return lines.filter((line) => line !== "ok" && !HEADING_REGEXP.test(line));
 }

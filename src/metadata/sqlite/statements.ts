@@ -1,16 +1,16 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { DOCUMENT_SQL } from "./documents.ts";
-import { GRAPH_SQL } from "./graph.ts";
-import { HISTORY_SQL } from "./history.ts";
 import { LEDGER_SQL } from "./ledger.ts";
 import { READS } from "../stored_rows.ts";
 import { MEMBER_BOARD_SQL } from "./sqlite_member_board.ts";
 import { NAMES_SQL } from "./names.ts";
 import { PIN_SQL } from "./pins.ts";
-import { PULLS_SQL } from "./pulls.ts";
 import { REFERENCE_SQL } from "./reference_slices.ts";
 import { ROW_SWEEP_SQL } from "./row_sweep.ts";
 import { SPACE_SQL } from "./space_statements.ts";
+
+const PUT_FIGURE =
+  "INSERT INTO history (tier, at_ms, figure, amount) VALUES (?, ?, ?, ?) ON CONFLICT DO";
 
 /** Every statement of the metadata store, by its purpose. */
 const SQL = {
@@ -19,9 +19,6 @@ const SQL = {
   ...DOCUMENT_SQL,
   ...ROW_SWEEP_SQL,
   ...LEDGER_SQL,
-  ...HISTORY_SQL,
-  ...PULLS_SQL,
-  ...GRAPH_SQL,
   ...REFERENCE_SQL,
   ...NAMES_SQL,
   ...MEMBER_BOARD_SQL,
@@ -42,6 +39,25 @@ const SQL = {
   claimStorageId: "INSERT INTO storage_id (one, id) VALUES (1, ?) ON CONFLICT DO NOTHING",
   markCopy: "INSERT OR REPLACE INTO copy_mark (one, original) VALUES (1, ?)",
   unmarkCopy: "DELETE FROM copy_mark",
+
+  // Each reads one path: on SQLite that costs microseconds.
+  graphRow: `SELECT p.hash, n.name, n.kept_size, (
+      SELECT string_agg(d.hash, ' ') FROM reference r JOIN path d ON d.id = r.dst
+      WHERE r.src = p.id
+    ) AS refs
+    FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
+    WHERE p.hash = ?`,
+  narinfoBody: `SELECT p.hash, i.body FROM path p JOIN narinfo i ON i.path_id = p.id
+    WHERE p.hash = ?`,
+
+  addFigure: `${PUT_FIGURE} UPDATE SET amount = amount + excluded.amount`,
+  replaceFigure: `${PUT_FIGURE} UPDATE SET amount = excluded.amount`,
+  keepFigure: `${PUT_FIGURE} NOTHING`,
+  expireHistory: "DELETE FROM history WHERE tier = ? AND at_ms < ?",
+  addPull: `INSERT INTO pull (id, client, summary, paths) VALUES (?, ?, ?, ?)
+    ON CONFLICT DO NOTHING`,
+  expirePulls: `DELETE FROM pull
+    WHERE number < (SELECT number FROM pull ORDER BY number DESC LIMIT 1 OFFSET ?1 - 1)`,
 
   signedCounts: "SELECT uploaded_paths AS uploaded, upstream_paths AS upstream FROM stock",
   putSigned: `INSERT INTO signed_path (hash, digest, uploaded) VALUES (?, ?, ?)
