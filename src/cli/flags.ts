@@ -1,6 +1,6 @@
 import { ConfigError } from "../config/config_error.ts";
-import type { AnyOption, OptionTable, Values } from "../config/kinds/option.ts";
-import { readFound, shownGiven } from "../config/reading.ts";
+import type { OptionTable, Values } from "../config/kinds/option.ts";
+import { givenTwice, readFound } from "../config/reading.ts";
 import { type Environment, readEnvironment } from "../config/sources/environment.ts";
 import { readFlags, unexpectedArguments } from "../config/sources/flags.ts";
 import type { FoundOption } from "../config/sources/found.ts";
@@ -57,10 +57,4 @@ export function noOperands(rest: readonly string[]): void {
 function variablesOf(table: OptionTable, env: Environment): readonly FoundOption[] {
   const named = Object.entries(table).filter(([, { variable }]) => variable !== undefined);
   return readEnvironment(Object.fromEntries(named), env).found;
-}
-
-function givenTwice(option: AnyOption, found: readonly FoundOption[]): string {
-  const spellings = [...new Set(found.map(({ spelled }) => spelled))].join(" and ");
-  const got = found.flatMap((one) => one.given.map((given) => shownGiven(option, one, given)));
-  return `${spellings}: got ${got.join(" and ")}, expected only one`;
 }

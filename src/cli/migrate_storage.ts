@@ -4,7 +4,7 @@ import { EXIT } from "../base/exit_codes.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
 import type { NarCopyProgress } from "../cache/migrate/copy_nars.ts";
 import { ConfigError } from "../config/config_error.ts";
-import { bucketName } from "../config/kinds/bucket_name.ts";
+import { bucketName } from "../config/kinds/plain.ts";
 import { reportFailures } from "./client/each.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";

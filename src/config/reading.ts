@@ -31,11 +31,18 @@ export function readFound(
 }
 
 /** The value as a problem shows it: JSON, without secrets. */
-export function shownGiven(option: AnyOption, found: FoundOption, given: GivenValue): string {
+function shownGiven(option: AnyOption, found: FoundOption, given: GivenValue): string {
   if (option.secret && !found.isFile) return HIDDEN;
   const { redact } = option.kind.item ?? option.kind;
   const { original } = given;
   return JSON.stringify(typeof original === "string" && redact ? redact(original) : original);
+}
+
+/** The problem of an option that one source gives several values. */
+export function givenTwice(option: AnyOption, found: readonly FoundOption[]): string {
+  const spellings = [...new Set(found.map(({ spelled }) => spelled))].join(" and ");
+  const got = found.flatMap((one) => one.given.map((given) => shownGiven(option, one, given)));
+  return `${spellings}: got ${got.join(" and ")}, expected only one`;
 }
 
 function readSecret(option: AnyOption, found: FoundOption, content: string): readonly Reading[] {

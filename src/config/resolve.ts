@@ -8,13 +8,11 @@ import {
   type OptionTable,
   type Values,
 } from "./kinds/option.ts";
-import { readFound, shownGiven } from "./reading.ts";
+import { givenTwice, readFound } from "./reading.ts";
 import type { Rule } from "./rules.ts";
-import { readCredentials } from "./sources/credentials.ts";
-import { readEnvironment } from "./sources/environment.ts";
+import { readCredentials, readEnvironment, unknownVariables } from "./sources/environment.ts";
 import { readFlags, unexpectedArguments } from "./sources/flags.ts";
 import type { Findings, FoundOption, SettingSource } from "./sources/found.ts";
-import { unknownVariables } from "./sources/unknown_variables.ts";
 
 /** All inputs besides the table. */
 export interface Inputs extends ConfigFileInputs {
@@ -170,12 +168,6 @@ function spelledOnce(
 
 function textOf({ text }: { readonly text: string }): string {
   return text;
-}
-
-function givenTwice(option: AnyOption, found: readonly FoundOption[]): string {
-  const spellings = [...new Set(found.map(({ spelled }) => spelled))].join(" and ");
-  const got = found.flatMap((one) => one.given.map((given) => shownGiven(option, one, given)));
-  return `${spellings}: got ${got.join(" and ")}, expected only one`;
 }
 
 function settleDefault(draft: Draft, table: OptionTable, key: string, inputs: Inputs): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import fc from "fast-check";
-import { addressRange } from "../../src/config/kinds/address_range.ts";
+import { addressRange } from "../../src/config/kinds/addresses.ts";
 import { TrustedProxies } from "../../src/http/proxy/trusted_proxies.ts";
 import { checkProperty } from "../support/property.ts";
 

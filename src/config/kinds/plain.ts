@@ -12,50 +12,64 @@ export const boolean: Kind<boolean> = {
   print: String,
 };
 
+/** A text that the expression matches, kept as it is. */
+function matching(placeholder: string, form: RegExp, expected: string): Kind<string> {
+  return {
+    placeholder,
+    parse(given) {
+      if (!form.test(given)) throw new Error(expected);
+      return given;
+    },
+    print: (value) => value,
+  };
+}
+
 /** Any text but an empty one. */
-export const text: Kind<string> = {
-  placeholder: "TEXT",
-  parse(given) {
-    if (given === "") throw new Error("some text");
-    return given;
-  },
-  print: (value) => value,
-};
+export const text = matching("TEXT", /^[^]/, "some text");
 
-/** A path of the file system, kept as given. */
-export const path: Kind<string> = {
-  placeholder: "PATH",
-  parse(given) {
-    if (given === "" || given.includes("\0")) throw new Error("a path");
-    return given;
-  },
-  print: (value) => value,
-};
-
-const LOCATION_REGEXP = /^\/(?:[A-Za-z0-9._~-]+\/)+$/;
+/** A path of the file system. */
+export const path = matching("PATH", /^[^\0]+$/, "a path");
 
 /** A path of a URL, with a slash at both ends. */
-export const location: Kind<string> = {
-  placeholder: "/PATH/",
-  parse(given) {
-    if (!LOCATION_REGEXP.test(given)) throw new Error("a path such as /larder-nars/");
-    return given;
-  },
-  print: (value) => value,
-};
-
-const PLAIN_NAME_REGEXP = /^[A-Za-z0-9._-]+$/;
+export const location = matching(
+  "/PATH/",
+  /^\/(?:[A-Za-z0-9._~-]+\/)+$/,
+  "a path such as /larder-nars/",
+);
 
 /** A valid name for a signing key, before its colon. */
-export const plainName: Kind<string> = {
-  placeholder: "NAME",
+export const plainName = matching(
+  "NAME",
+  /^[A-Za-z0-9._-]+$/,
+  "a name of letters, digits, dots, dashes and underscores",
+);
+
+/** A name that browsers may send as `Host`, without its port. */
+export const hostName = matching(
+  "HOST",
+  /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9.])?$/,
+  "a host name without scheme and port, such as cache.example.org",
+);
+
+/**
+ * The name of an S3 bucket: today's rules, and those for old buckets and of other makers' stores:
+ * https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+ */
+export const bucketName = matching(
+  "BUCKET",
+  /^[A-Za-z0-9][A-Za-z0-9._-]{2,254}$/,
+  "the name of a bucket: 3 to 255 letters, digits, dots, hyphens and underscores, with a letter " +
+    "or digit first",
+);
+
+/** Permissions of a file in octal, such as `0660`. */
+export const fileMode: Kind<number> = {
+  placeholder: "MODE",
   parse(given) {
-    if (!PLAIN_NAME_REGEXP.test(given)) {
-      throw new Error("a name of letters, digits, dots, dashes and underscores");
-    }
-    return given;
+    if (!/^0?[0-7]{3}$/.test(given)) throw new Error("an octal mode such as 0660");
+    return parseInt(given, 8);
   },
-  print: (value) => value,
+  print: (mode) => `0${mode.toString(8).padStart(3, "0")}`,
 };
 
 /** A whole number from `min` to `max`, inclusive. */

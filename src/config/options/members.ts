@@ -1,7 +1,7 @@
 import { duration } from "../kinds/duration.ts";
-import { httpUrl } from "../kinds/http_url.ts";
+import { httpUrl } from "../kinds/upstream_url.ts";
 import { listOf } from "../kinds/list.ts";
-import { networkAddress } from "../kinds/network_address.ts";
+import { networkAddress } from "../kinds/addresses.ts";
 import { boolean, integer, text } from "../kinds/plain.ts";
 import type { OptionTable } from "../kinds/option.ts";
 

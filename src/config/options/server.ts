@@ -1,10 +1,7 @@
-import { addressRange } from "../kinds/address_range.ts";
-import { hostName } from "../kinds/host_name.ts";
+import { addressRange, listenAddress } from "../kinds/addresses.ts";
+import { boolean, fileMode, hostName, integer, location, path, text } from "../kinds/plain.ts";
 import { listOf } from "../kinds/list.ts";
 import { durationOrOff } from "../kinds/duration.ts";
-import { fileMode } from "../kinds/file_mode.ts";
-import { listenAddress } from "../kinds/listen_address.ts";
-import { boolean, integer, location, path, text } from "../kinds/plain.ts";
 import type { OptionTable } from "../kinds/option.ts";
 
 /** Options of the HTTP server. */

@@ -1,7 +1,6 @@
-import { bucketName } from "../kinds/bucket_name.ts";
+import { boolean, bucketName, path, text } from "../kinds/plain.ts";
 import { databaseUrl } from "../kinds/database_url.ts";
-import { httpUrl } from "../kinds/http_url.ts";
-import { boolean, path, text } from "../kinds/plain.ts";
+import { httpUrl } from "../kinds/upstream_url.ts";
 import { type DefaultInputs, namesOf, type OptionTable } from "../kinds/option.ts";
 
 /** Options of the storage for NAR files and metadata. */

@@ -1,4 +1,4 @@
-import { httpUrl } from "../kinds/http_url.ts";
+import { httpUrl } from "../kinds/upstream_url.ts";
 import { boolean } from "../kinds/plain.ts";
 import type { OptionTable } from "../kinds/option.ts";
 

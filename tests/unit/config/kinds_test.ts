@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { bucketName } from "../../../src/config/kinds/bucket_name.ts";
+import {
+  boolean,
+  bucketName,
+  choice,
+  hostName,
+  integer,
+  path,
+  plainName,
+  text,
+} from "../../../src/config/kinds/plain.ts";
 import { databaseUrl } from "../../../src/config/kinds/database_url.ts";
 import {
   duration,
@@ -8,17 +17,8 @@ import {
   durationOrOff,
   retention,
 } from "../../../src/config/kinds/duration.ts";
-import { hostName } from "../../../src/config/kinds/host_name.ts";
-import { listenAddress } from "../../../src/config/kinds/listen_address.ts";
+import { listenAddress } from "../../../src/config/kinds/addresses.ts";
 import { listOf } from "../../../src/config/kinds/list.ts";
-import {
-  boolean,
-  choice,
-  integer,
-  path,
-  plainName,
-  text,
-} from "../../../src/config/kinds/plain.ts";
 import { publicKey } from "../../../src/config/kinds/public_key.ts";
 import { schedule, timeZone } from "../../../src/config/kinds/schedule.ts";
 import { size } from "../../../src/config/kinds/size.ts";
