@@ -2,7 +2,7 @@
  * Writes the documents generated from the tables of options and permissions; `--check` only lists
  * stale ones.
  */
-import { SERVICE } from "../src/cli/service_unit.ts";
+import { SERVICE } from "../src/cli/systemd_unit.ts";
 import { OPTIONS } from "../src/config/options.ts";
 import { NCPS_ONLY } from "../src/config/options/ncps_only.ts";
 import { referenceTable } from "../src/config/render_help.ts";

@@ -1,4 +1,4 @@
-import type { Directives } from "../src/cli/service_unit.ts";
+import type { Directives } from "../src/cli/systemd_unit.ts";
 import { bucketName, fileMode, hostName, path, plainName } from "../src/config/kinds/plain.ts";
 import { databaseUrl } from "../src/config/kinds/database_url.ts";
 import { duration, durationOrOff, retention } from "../src/config/kinds/duration.ts";

@@ -3,7 +3,7 @@ import { boolean } from "../config/kinds/plain.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { serverSettings } from "./server_settings.ts";
+import { serverSettings } from "./server_arguments.ts";
 
 const FLAGS = {
   show: { kind: boolean, default: false, help: "Print the report, and send nothing" },

@@ -8,7 +8,7 @@ import { permissionsText } from "../http/access/render_permissions.ts";
 import { JSON_FLAG } from "./client/client_flags.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { serverSettings } from "./server_settings.ts";
+import { serverSettings } from "./server_arguments.ts";
 
 const FLAGS = {
   permissions: {

@@ -1,8 +1,12 @@
 import { EXIT } from "../base/exit_codes.ts";
 import { counted } from "../base/format_units.ts";
 import { readSettings } from "../config/settings.ts";
-import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
-import { type ServerAddress, serverAddress } from "./client/server_address.ts";
+import {
+  CLIENT_FLAGS,
+  JSON_FLAG,
+  type ServerAddress,
+  serverAddress,
+} from "./client/client_flags.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { readStorePathArguments } from "./client/store_path_argument.ts";
 import type { Command } from "./command.ts";

@@ -12,9 +12,8 @@ import { StatusLine } from "./client/status_line.ts";
 import { readStorePathArguments } from "./client/store_path_argument.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { serverSettings } from "./server_settings.ts";
+import { serverSettings, splitServerArguments } from "./server_arguments.ts";
 import { STORE_PATH_ABOUT } from "./pin.ts";
-import { splitServerArguments } from "./server_arguments.ts";
 
 export const EXPORT: Command = {
   name: "export",

@@ -7,7 +7,7 @@ import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";
 import { parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { serverSettings } from "./server_settings.ts";
+import { serverSettings } from "./server_arguments.ts";
 
 const FLAGS = {
   "verify-content": {

@@ -1,11 +1,23 @@
 import { ConfigError } from "../config/config_error.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { parseArguments } from "./flags.ts";
-import { importBinaryCache, importNginxFolder } from "./import_cache.ts";
-import { importNcpsFolder, printNcpsConfig } from "./import_ncps.ts";
-import { IMPORT_FLAGS, type ImportInputs } from "./import_run.ts";
+import { noOperands, parseArguments } from "./flags.ts";
+import {
+  fileText,
+  handlingOf,
+  IMPORT_FLAGS,
+  type ImportInputs,
+  onlyOperand,
+  runImport,
+} from "./import_run.ts";
 import { splitServerArguments } from "./server_arguments.ts";
+import type { CachePlace } from "../app/import_cache.ts";
+import { upstreamUrl } from "../config/kinds/upstream_url.ts";
+import { folderOfUrl } from "./cache_folder_argument.ts";
+import { readStorePathArguments } from "./client/store_path_argument.ts";
+import type { NcpsKey } from "../app/import_ncps.ts";
+import { EXIT } from "../base/exit_codes.ts";
+import { convertNcps } from "../config/render_ncps.ts";
 
 export const IMPORT: Command = {
   name: "import",
@@ -64,4 +76,108 @@ async function importCommand(args: readonly string[], process: CommandProcess): 
     throw new ConfigError([`import: got ${got}, expected one of ${Object.keys(KINDS).join(", ")}`]);
   }
   return await run({ flags, operands, server }, process);
+}
+
+/** `larder import cache`. */
+async function importBinaryCache(
+  inputs: ImportInputs,
+  process: CommandProcess,
+): Promise<number> {
+  const { operands: [given = "", ...paths], flags } = inputs;
+  const place = placeOf(given);
+  const givenPaths = [...paths, ...listed(flags["paths-from"], process)];
+  if (givenPaths.length === 0 && place.kind === "url") {
+    const expected = "PATH... or --paths-from FILE, as a cache behind HTTP lists nothing";
+    throw new ConfigError([`import: got no paths, expected ${expected}`]);
+  }
+  const targets = givenPaths.length === 0 ? [] : readStorePathArguments(givenPaths, process);
+  const roots = targets.map(({ storePathHash }) => storePathHash);
+  const handling = handlingOf(flags);
+  // Loaded here, so that help and errors are fast.
+  const { importCache } = await import("../app/import_cache.ts");
+  return await runImport(
+    inputs,
+    process,
+    ({ settings, watcher, signal }) =>
+      importCache(settings, { place, roots, handling, signal }, watcher),
+  );
+}
+
+/** `larder import nginx`. */
+async function importNginxFolder(
+  inputs: ImportInputs,
+  process: CommandProcess,
+): Promise<number> {
+  const folder = onlyOperand(inputs.operands, "the folder of proxy_cache_path");
+  if (handlingOf(inputs.flags) !== "copy") {
+    throw new ConfigError(["import: nginx: --link and --move: its files are no NAR files"]);
+  }
+  const { importNginx } = await import("../app/import_nginx.ts");
+  return await runImport(
+    inputs,
+    process,
+    ({ settings, watcher, signal }) => importNginx(settings, { folder, signal }, watcher),
+  );
+}
+
+function placeOf(given: string): CachePlace {
+  const path = folderOfUrl(given);
+  if (path !== undefined) return { kind: "folder", path };
+  try {
+    return { kind: "url", url: upstreamUrl.parse(given).url };
+  } catch {
+    const got = given === "" ? "nothing" : JSON.stringify(upstreamUrl.redact?.(given) ?? given);
+    throw new ConfigError([`import: got ${got}, expected file:///DIR or the URL of a cache`]);
+  }
+}
+
+/** The store paths in a file, one in each line. */
+function listed(path: string | undefined, process: CommandProcess): readonly string[] {
+  if (path === undefined) return [];
+  return fileText(path, process).split("\n").map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("#"));
+}
+
+/** `larder import ncps`. */
+async function importNcpsFolder(
+  inputs: ImportInputs,
+  process: CommandProcess,
+): Promise<number> {
+  const folder = onlyOperand(inputs.operands, "the storage of an ncps");
+  const handling = handlingOf(inputs.flags);
+  // Loaded here, so that help and errors are fast.
+  const { importNcps } = await import("../app/import_ncps.ts");
+  const databaseUrl = inputs.flags.database;
+  return await runImport(inputs, process, async ({ settings, watcher, signal }) => {
+    const order = { folder, databaseUrl, handling, signal };
+    const { progress, key } = await importNcps(settings, order, watcher);
+    process.writeOut(keyLine(key));
+    return progress;
+  });
+}
+
+/** `larder import ncps-config`. */
+async function printNcpsConfig(
+  { operands, server }: ImportInputs,
+  process: CommandProcess,
+): Promise<number> {
+  const path = onlyOperand(operands, "the configuration file of an ncps");
+  noOperands(server);
+  const text = fileText(path, process);
+  const { toml, problems } = await convertNcps({ path, text, env: process.env });
+  process.writeOut(toml);
+  for (const problem of problems) process.writeError(`larder: ${problem}\n`);
+  return problems.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+function keyLine({ outcome, path, publicKey }: NcpsKey): string {
+  const place = path ?? "the database";
+  if (outcome === "adopted") return `signing key of the ncps in ${place}: ${publicKey}\n`;
+  if (outcome === "none") {
+    return "the ncps has no key in its database: give its file with --cache-secret-key-path\n";
+  }
+  const way = path === undefined
+    ? "give its file with --cache-secret-key-path"
+    : "remove that file and run it again";
+  return `${place} holds another key, and stays: clients need ${publicKey} too, or ${way}\n`;
 }

@@ -11,7 +11,7 @@ import { reportFailures } from "./client/each.ts";
 import { counted, formatBytes } from "../base/format_units.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { serverSettings } from "./server_settings.ts";
+import { serverSettings } from "./server_arguments.ts";
 
 /** The flags of all kinds of imports. */
 export const IMPORT_FLAGS = {

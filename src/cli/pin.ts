@@ -5,14 +5,24 @@ import { boolean, integer } from "../config/kinds/plain.ts";
 import { isPinName, KEEP_MAX, NAME_FORM, type PinName } from "../pins/pin_name.ts";
 import type { Command } from "./command.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
-import { eachStorePath, nameOf, reportFailures } from "./client/each.ts";
+import { eachStorePath, type FailedPath, nameOf, reportFailures } from "./client/each.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
-import { filesInVerification, notKept, pinnedClosures } from "./client/pinned_closures.ts";
-import { readPathsAndNames } from "./client/package_names.ts";
-import { findPinned } from "./client/pinned_names.ts";
-import { readStorePathArguments, type StorePathArgument } from "./client/store_path_argument.ts";
+import {
+  filesInVerification,
+  notKept,
+  type Pinned,
+  pinnedClosures,
+} from "./client/pinned_closures.ts";
+import {
+  readPathsAndNames,
+  readStorePathArguments,
+  type StorePathArgument,
+  thoseNamed,
+} from "./client/store_path_argument.ts";
 import { noOperands, parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { formatBytes } from "../base/format_units.ts";
+import { hashOfBaseName, parseBaseName } from "../nix/store_path.ts";
 
 export const STORE_PATH_ABOUT =
   `PATH is a store path, a path below one, or a link to one, such as ./result. It may also be
@@ -218,4 +228,37 @@ function rollOf({ storePathHash: root }: StorePathArgument, { name, keep }: PinN
 async function request(client: ServerClient, method: string, path: string): Promise<void> {
   const answer = await client.request(method, path);
   await answer.body?.cancel();
+}
+
+/** Pins that package names stand for. */
+interface PinnedNames {
+  readonly found: readonly StorePathArgument[];
+  /** The names that no pin has, or several have. */
+  readonly failures: readonly FailedPath[];
+}
+
+/** Finds the one pin of each name. A name without a version stands for any version. */
+function findPinned(names: readonly string[], pins: readonly Pinned[]): PinnedNames {
+  const found: StorePathArgument[] = [];
+  const failures: FailedPath[] = [];
+  for (const given of names) {
+    const matching = thoseNamed(given, pins);
+    const [only] = matching;
+    if (matching.length === 1 && only !== undefined) found.push(argumentOf(given, only));
+    else failures.push({ name: given, reason: reasonOf(matching) });
+  }
+  return { found, failures };
+}
+
+function argumentOf(given: string, { root, name }: Pinned): StorePathArgument {
+  const baseName = parseBaseName(`${root}-${name}`);
+  return { given, baseName, storePathHash: hashOfBaseName(baseName) };
+}
+
+function reasonOf(matching: readonly Pinned[]): string {
+  if (matching.length === 0) return "no pin has this name; larder pins lists them all";
+  const lines = matching.map(({ root, name, bytes, pinned_at }) =>
+    `\n    ${root}-${name}  ${formatBytes(bytes)}, pinned ${pinned_at.slice(0, 10)}`
+  );
+  return `${matching.length} pins have this name; give one of${lines.join("")}`;
 }

@@ -1,14 +1,15 @@
 import { choice } from "../config/kinds/plain.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
-import { completenessWord, missingLines } from "./client/completeness.ts";
-import { formatBytes } from "../base/format_units.ts";
 import {
+  completenessWord,
   filesInVerification,
   inVerification,
+  missingLines,
   type Pinned,
   pinnedBytes,
   pinnedClosures,
 } from "./client/pinned_closures.ts";
+import { formatBytes } from "../base/format_units.ts";
 import { ServerClient } from "./client/server_client.ts";
 import type { Command } from "./command.ts";
 import { EXIT } from "../base/exit_codes.ts";

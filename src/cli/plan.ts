@@ -2,23 +2,26 @@ import { EXIT } from "../base/exit_codes.ts";
 import { counted, formatBytes, formatSpan } from "../base/format_units.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { nameOfBaseName, STORE_DIR } from "../nix/store_path.ts";
-import { clock } from "../runtime/current.ts";
 import { CLIENT_FLAGS, JSON_FLAG } from "./client/client_flags.ts";
 import { ClosurePlan, type PlannedEntry } from "./client/closure_plan.ts";
 import { Derivations, type PlanRoot } from "./client/derivations.ts";
 import { reportFailures } from "./client/each.ts";
-import { evaluateInstallable, isInstallable } from "./client/installables.ts";
-import { readPlanOperands } from "./client/plan_operands.ts";
+import { evaluateInstallable, INSTALLABLE_FORM, isInstallable } from "./client/installables.ts";
 import { type PlanSummary, summaryOf } from "./client/plan_summary.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
 import { WarmClosure } from "./client/warm_closure.ts";
-import { WarmMeter } from "./client/warm_meter.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { parseArguments } from "./flags.ts";
 import { STORE_PATH_ABOUT } from "./pin.ts";
-import { RETRY_DELAYS_MS } from "./warm.ts";
+import { follow, partWords, RETRY_DELAYS_MS } from "./warm.ts";
+import {
+  type Links,
+  readStorePathArguments,
+  STORE_PATH_EXPECTED,
+  type StorePathArgument,
+} from "./client/store_path_argument.ts";
 
 const FLAGS = {
   fetch: { kind: boolean, default: false, help: "Fetch what is upstream into the cache" },
@@ -107,7 +110,6 @@ async function readRoots(
   return roots;
 }
 
-/** An older larder has no plans. */
 function explainRefusal(error: unknown): never {
   if (!(error instanceof ServerRefusal)) throw error;
   if (error.status !== 503) throw error;
@@ -201,19 +203,51 @@ async function fetch(
     retryDelaysMs: RETRY_DELAYS_MS,
     followsReferences: false,
   });
-  const meter = new WarmMeter();
-  {
-    using _status = new StatusLine(
-      process,
-      (columns) => meter.line(warm.progress, clock.nowMs(), columns),
-    );
-    await warm.run(wanted.map(({ hash, name }) => ({
-      storePathHash: hash,
-      name: name === undefined ? hash : `${hash}-${name}`,
-    })));
-  }
-  const { paths, nars, bytes } = warm.fetched;
-  const words = `${counted(paths, "path")}: ${formatBytes(bytes)} in ${counted(nars, "NAR file")}`;
-  if (!isQuiet) process.writeOut(`\nfetched ${words}\n`);
+  const roots = wanted.map(({ hash, name }) => (
+    { storePathHash: hash, name: name === undefined ? hash : `${hash}-${name}` }
+  ));
+  await follow(warm, roots, process);
+  if (!isQuiet) process.writeOut(`\nfetched ${partWords(warm.fetched)}\n`);
   return reportFailures(warm.failures, "not fetched:", process.writeError);
+}
+
+/** A `.drv` of the store, and the outputs of it that are meant. */
+interface DerivationOperand {
+  /** Its store path. */
+  readonly path: string;
+  readonly outputs: readonly string[] | "all";
+}
+
+/** Operands of `larder plan`, but for installables. */
+interface PlanOperands {
+  readonly paths: readonly StorePathArgument[];
+  readonly derivations: readonly DerivationOperand[];
+}
+
+/** `x.drv^out,dev`, as Nix writes it; older ones write `x.drv!out`. */
+const OUTPUTS_REGEXP = /^(.*\.drv)[\^!]([\w,*+.?=-]+)$/;
+
+const EXPECTED = `${STORE_PATH_EXPECTED}; a .drv file; or ${INSTALLABLE_FORM}`;
+
+/** Reads all arguments. Throws a `ConfigError` with each invalid one, or if there are none. */
+function readPlanOperands(args: readonly string[], links: Links): PlanOperands {
+  const paths: StorePathArgument[] = [];
+  const derivations = new Map<string, DerivationOperand>();
+  const split = args.map((arg) => {
+    const [, path = arg, outputs = "*"] = OUTPUTS_REGEXP.exec(arg) ?? [];
+    return { path, outputs: outputs.split(",") };
+  });
+  const read = readStorePathArguments(split.map(({ path }) => path), links, EXPECTED);
+  for (const one of read) {
+    if (one.baseName?.endsWith(".drv") !== true) {
+      paths.push(one);
+      continue;
+    }
+    const path = `${STORE_DIR}/${one.baseName}`;
+    const names = split.filter((other) => other.path === one.given).flatMap((other) =>
+      other.outputs
+    );
+    derivations.set(path, { path, outputs: names.includes("*") ? "all" : names });
+  }
+  return { paths, derivations: [...derivations.values()] };
 }

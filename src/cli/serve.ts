@@ -1,6 +1,6 @@
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
-import { serverSettings } from "./server_settings.ts";
+import { serverSettings } from "./server_arguments.ts";
 
 /** `larder serve`: resolves when the server has stopped. */
 export const SERVE: Command = {

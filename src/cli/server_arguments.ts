@@ -3,6 +3,8 @@ import type { OptionTable } from "../config/kinds/option.ts";
 import { OPTIONS } from "../config/options.ts";
 import { NCPS_ONLY } from "../config/options/ncps_only.ts";
 import { splitArguments } from "../config/sources/flags.ts";
+import { readSettings, type ResolvedSettings } from "../config/settings.ts";
+import type { CommandProcess } from "./command_process.ts";
 
 /** The arguments of a command that takes the server's options, operands and flags of its own. */
 export interface ServerArguments {
@@ -28,4 +30,14 @@ export function splitServerArguments(
     (isOwn ? own : server).push(...texts);
   }
   return { own, server };
+}
+
+/** The settings that the arguments give. Their warnings go to standard error. */
+export async function serverSettings(
+  args: readonly string[],
+  process: CommandProcess,
+): Promise<ResolvedSettings> {
+  const resolved = await readSettings({ ...process, ...process.namedFiles, args });
+  for (const warning of resolved.warnings) process.writeError(`larder: ${warning}\n`);
+  return resolved;
 }

@@ -8,10 +8,10 @@ import {
   type Completeness,
   completenessWord,
   isCompleteness,
+  isPinRoot,
   missingLines,
-} from "./client/completeness.ts";
+} from "./client/pinned_closures.ts";
 import { followedLines, parsed, unreadable } from "./client/followed_lines.ts";
-import { isPinRoot } from "./client/pinned_closures.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
 import type { Command } from "./command.ts";

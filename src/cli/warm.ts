@@ -12,7 +12,6 @@ import {
   STORE_PATH_EXPECTED,
   type StorePathArgument,
 } from "./client/store_path_argument.ts";
-import { untrustedUpstreams } from "./client/untrusted_upstreams.ts";
 import { NOT_FOUND, WarmClosure, type WarmPart } from "./client/warm_closure.ts";
 import { WarmMeter } from "./client/warm_meter.ts";
 import type { Command } from "./command.ts";
@@ -20,6 +19,8 @@ import { EXIT } from "../base/exit_codes.ts";
 import { parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
 import { pin, STORE_PATH_ABOUT } from "./pin.ts";
+import type { EventKind } from "../telemetry/events.ts";
+import { answerJson } from "./client/server_answer.ts";
 
 const EXPECTED = `${STORE_PATH_EXPECTED}; or ${INSTALLABLE_FORM}`;
 
@@ -62,7 +63,10 @@ async function warmCommand(args: readonly string[], process: CommandProcess): Pr
   using client = new ServerClient(flags, process);
   const warm = new WarmClosure({ client, retryDelaysMs: RETRY_DELAYS_MS });
   try {
-    await follow(warm, targets, process);
+    const roots = targets.map(({ storePathHash, baseName }) => (
+      { storePathHash, name: baseName ?? storePathHash }
+    ));
+    await follow(warm, roots, process);
   } catch (error) {
     // Reports the progress before the error.
     reportFailures(fetched(warm, process), NOT_FETCHED, process.writeError);
@@ -133,13 +137,14 @@ function fetched(warm: WarmClosure, process: CommandProcess): readonly FailedPat
   return warm.failures;
 }
 
-function partWords({ paths, nars, bytes }: WarmPart): string {
+export function partWords({ paths, nars, bytes }: WarmPart): string {
   return `${counted(paths, "path")}: ${formatBytes(bytes)} in ${counted(nars, "NAR file")}`;
 }
 
-async function follow(
+/** Fetches the roots, and shows how far it is. */
+export async function follow(
   warm: WarmClosure,
-  targets: readonly StorePathArgument[],
+  roots: Parameters<WarmClosure["run"]>[0],
   process: CommandProcess,
 ): Promise<void> {
   const meter = new WarmMeter();
@@ -147,10 +152,7 @@ async function follow(
     process,
     (columns) => meter.line(warm.progress, clock.nowMs(), columns),
   );
-  await warm.run(targets.map(({ storePathHash, baseName }) => ({
-    storePathHash,
-    name: baseName ?? storePathHash,
-  })));
+  await warm.run(roots);
 }
 
 /** Pins complete closures only: a pin promises that everything is there. */
@@ -168,4 +170,39 @@ async function pinComplete(
   const holes = targets.filter((target) => !complete.includes(target))
     .map(({ given }) => ({ name: given, reason }));
   return [...failures, ...holes];
+}
+
+// The server's text reaches the terminal, so only characters of an upstream's URL are valid.
+const URL_REGEXP = /^https?:\/\/[\w.:[\]\/~%+-]{1,200}$/;
+
+const UNTRUSTED: EventKind = "upstream-untrusted";
+
+/**
+ * The upstreams whose signatures the server does not trust. Empty if the server does not list them:
+ * it is another program, an older larder, or wants another token.
+ */
+async function untrustedUpstreams(
+  client: Pick<ServerClient, "request">,
+): Promise<readonly string[]> {
+  try {
+    const { upstreams = [], problems = [] } = Object(await answerJson(client, "/stats"));
+    const last = listOf(upstreams).filter(({ last_answer }) => last_answer?.result === "untrusted")
+      .map(({ url }) => url);
+    const warned = listOf(problems).filter(({ event }) => event === UNTRUSTED)
+      .map(({ facts }) => facts?.upstream);
+    return [...new Set([...last, ...warned].map(String))].filter((url) => URL_REGEXP.test(url));
+  } catch {
+    return [];
+  }
+}
+
+interface StatsEntry {
+  readonly url?: unknown;
+  readonly event?: unknown;
+  readonly last_answer?: { readonly result?: unknown };
+  readonly facts?: { readonly upstream?: unknown };
+}
+
+function listOf(value: unknown): readonly StatsEntry[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "object" && one !== null) : [];
 }

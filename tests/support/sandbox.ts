@@ -1,4 +1,4 @@
-import { SERVICE } from "../../src/cli/service_unit.ts";
+import { SERVICE } from "../../src/cli/systemd_unit.ts";
 import { seccompFilter } from "./seccomp_filter.ts";
 import { tempFolder } from "./temp_folder.ts";
 

@@ -3,11 +3,10 @@ import { type CertificateInputs, systemCertificates } from "../../app/system_cer
 import { COMMAND_HEADER } from "../../base/command_request.ts";
 import { boundedText } from "../../base/bounded_text.ts";
 import { DATABASE_AWAY, Failure, reasonOf } from "../../base/failure.ts";
-import type { Role } from "../../http/message/role.ts";
+import { type Role, ROLES } from "../../http/message/role.ts";
 import { clock } from "../../runtime/current.ts";
-import type { ClientSettings } from "./client_flags.ts";
-import { serverAddress } from "./server_address.ts";
-import { missingRole, type RefusedByToken, tokenAdvice } from "./token_advice.ts";
+import { type ClientSettings, serverAddress } from "./client_flags.ts";
+import { describe, PERMISSIONS } from "../../http/access/permissions.ts";
 
 /** The server did not answer, so all further requests fail, too. */
 export class Unreachable extends Failure {
@@ -208,4 +207,56 @@ function unreachableReason(error: unknown): string {
  */
 function lastReason(error: unknown): string {
   return (reasonOf(error).split(": ").at(-1) ?? "").toLowerCase();
+}
+
+/** A request that the server refused with 401 or 403. */
+interface RefusedByToken {
+  readonly method: string;
+  readonly path: string;
+  readonly status: 401 | 403;
+  /** The `WWW-Authenticate` header. */
+  readonly challenge: string | null;
+  readonly hasToken: boolean;
+}
+
+const WAYS = "--token-file PATH, or set LARDER_TOKEN";
+
+/** One sentence on which token to set. */
+function tokenAdvice(refused: RefusedByToken): string {
+  const { status, challenge, hasToken } = refused;
+  const phrase = `${status} ${STATUS_CODES[status]}`;
+  const missing = missingRole(challenge);
+  if (missing !== undefined) {
+    return `this token lacks the role ${missing} (${phrase}): give ${
+      tokenOf(missing)
+    } with ${WAYS}`;
+  }
+  if (!hasToken) {
+    return `the server wants ${tokenOf(neededRole(refused))} (${phrase}): give ${WAYS}`;
+  }
+  if (status === 403) return `the server does not accept this token (${phrase})`;
+  const needed = tokenOf(neededRole(refused));
+  return `the server does not know this token (${phrase}): give ${needed} with ${WAYS}`;
+}
+
+/** The role that a valid token lacks, by the server's `WWW-Authenticate`. */
+function missingRole(challenge: string | null): Role | undefined {
+  return ROLES.find((role) => challenge?.includes(`scope="${role}"`));
+}
+
+function neededRole({ method, path }: RefusedByToken): Role | undefined {
+  const [bare = ""] = path.split("?");
+  const row = PERMISSIONS.find((one) => one.method === method && patternOf(one.route).test(bare));
+  return ROLES.find((role) => row && describe(row).role === role);
+}
+
+/** `/pin/{hash}.narinfo` → any path of that form. */
+function patternOf(route: string): RegExp {
+  const literal = route.split(/\{[^}]*\}/).map((text) => RegExp.escape(text));
+  return new RegExp(`^${literal.join("[^/]*")}$`);
+}
+
+function tokenOf(role: Role | undefined): string {
+  if (role === undefined) return "a token";
+  return `${role === "admin" ? "an" : "a"} ${role} token`;
 }

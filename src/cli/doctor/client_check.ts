@@ -1,6 +1,13 @@
 import { listIn } from "../../nix/nix_conf.ts";
 import { type Finding, findingsOn } from "./finding.ts";
-import type { NixClient } from "./nix_client.ts";
+import { findNixClient, type NixClient } from "./nix_client.ts";
+import { clock } from "../../runtime/current.ts";
+import { boundedText } from "../../base/bounded_text.ts";
+import { keyFileOf } from "../../app/key_files.ts";
+import { storageFolder } from "../../app/folders.ts";
+import type { DiagnosisOrder } from "./diagnose.ts";
+import type { ServerState } from "./server_check.ts";
+import { keyFacts } from "./storage_facts.ts";
 
 export interface ClientFacts {
   /** `undefined`: there is no Nix on this machine. */
@@ -84,4 +91,71 @@ function user({ user, isTrusted, hasDaemon, file }: NixClient): readonly Finding
 /** URL without query and final slash. */
 export function bare(url: string): string {
   return url.replace(/\?.*$/s, "").replace(/\/+$/, "").toLowerCase();
+}
+
+const ANSWER_LIMIT_MS = 2_000;
+
+/** A client has a few. */
+const ASKED_MAX = 8;
+
+const KEY_BYTES_MAX = 1_024;
+
+export interface SubstitutersOrder {
+  readonly substituters: readonly string[];
+  /** The address of larder; `undefined`: unknown. */
+  readonly url: string | undefined;
+  /** Its public key; `undefined`: unknown. */
+  readonly publicKey: string | undefined;
+}
+
+/** Substituters that are this larder under any name: they show its public key. */
+export async function ownSubstituters(order: SubstitutersOrder): Promise<ReadonlySet<string>> {
+  const { substituters, url, publicKey } = order;
+  const http = substituters.filter((one) => /^https?:\/\//i.test(one)).slice(0, ASKED_MAX);
+  const own = await Promise.all(http.map(async (one) => {
+    if (url !== undefined && bare(one) === bare(url)) return [one];
+    if (publicKey === undefined) return [];
+    const shown = await clock.within(keyShownBy(bare(one)), ANSWER_LIMIT_MS);
+    return shown === publicKey ? [one] : [];
+  }));
+  return new Set(own.flat());
+}
+
+/** `undefined` for a cache that shows none. */
+async function keyShownBy(url: string): Promise<string | undefined> {
+  using limit = clock.deadline(ANSWER_LIMIT_MS);
+  try {
+    const response = await fetch(`${url}/pubkey`, { signal: limit.signal, redirect: "manual" });
+    if (response.status === 200) {
+      return (await boundedText(response, { bytesMax: KEY_BYTES_MAX })).trim();
+    }
+    await response.body?.cancel();
+  } catch {
+    // An unreachable substituter is not ours to report.
+  }
+  return undefined;
+}
+
+/** Compares this machine's own Nix with larder: its address and its keys. */
+export async function checkClientHere(
+  { settings, target, host }: DiagnosisOrder,
+  state: ServerState,
+): Promise<readonly Finding[]> {
+  const nix = findNixClient(host);
+  const url = target?.shown.startsWith("http") ? target.shown : undefined;
+  const shown = state.kind === "running" ? state.publicKey : undefined;
+  const isSigning = settings["cache.sign-narinfo"] && shown !== null;
+  const ofFile = isSigning
+    ? await keyFacts(keyFileOf(settings, storageFolder(settings)))
+    : undefined;
+  const publicKey = shown ?? ofFile?.publicKey;
+  const substituters = nix === undefined ? [] : [...listIn(nix.all, "substituters")];
+  const own = await ownSubstituters({ substituters, url, publicKey });
+  return checkClient({
+    nix,
+    url,
+    publicKey,
+    upstreamKeys: settings["cache.upstream-public-key"].map(({ text }) => text),
+    isLarder: (substituter) => own.has(substituter),
+  });
 }

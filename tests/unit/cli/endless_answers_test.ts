@@ -4,7 +4,7 @@ import { boundedText } from "../../../src/base/bounded_text.ts";
 import { answerText } from "../../../src/cli/client/server_answer.ts";
 import { followedEvents } from "../../../src/cli/gc.ts";
 import { ServerClient } from "../../../src/cli/client/server_client.ts";
-import { ownSubstituters } from "../../../src/cli/doctor/own_substituters.ts";
+import { ownSubstituters } from "../../../src/cli/doctor/client_check.ts";
 import { lookAtServer } from "../../../src/cli/doctor/server_check.ts";
 import { endlessBody } from "../../support/endless_body.ts";
 import { runLarder } from "../../support/run_larder.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { completenessWord } from "../../../src/cli/client/completeness.ts";
+import { completenessWord } from "../../../src/cli/client/pinned_closures.ts";
 import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { runLarder } from "../../support/run_larder.ts";
 import { chain, type StoreObject } from "../../support/store_object.ts";

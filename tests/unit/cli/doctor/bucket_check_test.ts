@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { StorePlaces } from "../../../../src/app/back_ends/back_ends.ts";
-import { checkBucketOf } from "../../../../src/cli/doctor/bucket_check.ts";
+import { checkBucketOf } from "../../../../src/cli/doctor/back_end_checks.ts";
 
 const EMPTY = '<?xml version="1.0"?><ListBucketResult><IsTruncated>false</IsTruncated>' +
   "</ListBucketResult>";

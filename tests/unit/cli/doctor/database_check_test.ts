@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { readDatabase } from "../../../../src/app/doctor/read_database.ts";
-import { checkDatabase } from "../../../../src/cli/doctor/database_check.ts";
+import { checkDatabase } from "../../../../src/cli/doctor/back_end_checks.ts";
 import { tempFolder } from "../../../support/temp_folder.ts";
 
 Deno.test("doctor: a database of another program failed, and is no older one", async () => {

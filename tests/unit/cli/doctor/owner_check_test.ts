@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { newStorageId } from "../../../../src/base/storage_id.ts";
-import { checkOwner } from "../../../../src/cli/doctor/owner_check.ts";
+import { checkOwner } from "../../../../src/cli/doctor/back_end_checks.ts";
 import { LocalMarks } from "../../../../src/storage/local/local_marks.ts";
 import { tempFolder } from "../../../support/temp_folder.ts";
 

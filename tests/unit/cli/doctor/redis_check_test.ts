@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { resolveSettings } from "../../../../src/config/settings.ts";
-import { checkRedis } from "../../../../src/cli/doctor/redis_check.ts";
+import { checkRedis } from "../../../../src/cli/doctor/back_end_checks.ts";
 import { inputsOf } from "../../../support/config_inputs.ts";
 import { testUnless } from "../../../support/program.ts";
 import { redisMissing, RedisServer } from "../../../support/redis_server.ts";
