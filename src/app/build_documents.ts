@@ -8,7 +8,7 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
-import { answerTimeoutOf } from "../upstream/http/http_settings.ts";
+import { answerTimeoutOf } from "../upstream/http/http_client.ts";
 import type { Loops } from "../upstream/loops.ts";
 import { queuedDocumentSource } from "../upstream/queued_sources.ts";
 import { tracedDocumentSource } from "../upstream/traced_sources.ts";

@@ -5,11 +5,14 @@ import { TrustedKeys } from "../nix/trusted_keys.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { DecodeBody } from "../upstream/decode_body.ts";
-import { createUpstreamClient } from "../upstream/http/http_client.ts";
+import {
+  answerTimeoutOf,
+  createUpstreamClient,
+  type HttpUpstreamSettings,
+} from "../upstream/http/http_client.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import { HttpNarinfoFetcher } from "../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource, type UpstreamRoot } from "../upstream/http/http_narinfo_source.ts";
-import { answerTimeoutOf, type HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
 import type { NarinfoFetcher } from "../upstream/http/narinfo_fetcher.ts";
 import { EmptyRoots } from "../upstream/empty_roots.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";

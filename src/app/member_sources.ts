@@ -7,7 +7,7 @@ import type { NarSource } from "../metadata/metadata_store.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
-import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import type { HttpUpstreamSettings } from "../upstream/http/http_client.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "../upstream/http/upstream_trace.ts";
 import { MEMBER_HEADER } from "../upstream/member_request.ts";
 import { type NarBodySource, NoAnswer } from "../upstream/upstream.ts";

@@ -11,7 +11,7 @@ import { isSdkDisabled } from "../telemetry/otel/sdk_switch.ts";
 import { quietWhileAway } from "../telemetry/quiet_while_away.ts";
 import { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import type { HttpUpstreamSettings } from "../upstream/http/http_settings.ts";
+import type { HttpUpstreamSettings } from "../upstream/http/http_client.ts";
 import { type UpstreamTrace, upstreamTraceOf } from "../upstream/http/upstream_trace.ts";
 import { caCertificates } from "./upstream_settings.ts";
 

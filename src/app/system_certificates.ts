@@ -1,5 +1,5 @@
 import { Failure, reasonOf } from "../base/failure.ts";
-import type { CaCertificates } from "../upstream/http/http_settings.ts";
+import type { CaCertificates } from "../upstream/http/http_client.ts";
 
 /** Inputs for finding the certificates. */
 export interface CertificateInputs {

@@ -116,11 +116,12 @@ export interface UpstreamTimes {
   readonly sentMs: number;
 }
 
+/** A pull of a client. */
 export interface EndedPull {
   readonly client: string;
-  /** True while it may go on. */
+  /** True while it may go on: then its figures are those of the requests that have ended. */
   readonly isRunning: boolean;
-  /** Requests under way, which count when they end; and for how long none of them has ended. */
+  /** Requests that run now, and for how long none of them has ended. */
   readonly underWay: number;
   readonly underWayMs: number;
   readonly beganAtMs: number;
@@ -134,8 +135,10 @@ export interface EndedPull {
   readonly upstreams: readonly UpstreamTimes[];
   /** The path that the client asked for first: most often the one that it wants. */
   readonly first: string | undefined;
+  /** How many paths came in each way. */
   readonly paths: Readonly<Record<PathResult | "absent", number>>;
   readonly bytes: number;
+  /** Of those, the bytes that no upstream had to send for this client. */
   readonly savedBytes: number;
   /** The slowest first. */
   readonly slowest: readonly SlowPath[];

@@ -18,7 +18,6 @@ import {
   type EndedRequest,
   type OpenPull,
   OpenPulls,
-  type PathResult,
   type RequestTimes,
   type SlowPath,
 } from "./open_pulls.ts";
@@ -59,32 +58,13 @@ export interface PullUpstream {
   readonly sentMs: number;
 }
 
-/** A pull of a client. */
-export interface Pull {
+/** A pull with the hosts of its upstreams, and the name of its first path. Whole milliseconds. */
+export interface Pull extends Omit<EndedPull, "upstreams" | "first" | "slowest"> {
   readonly id: string;
-  readonly client: string;
-  /** True while it may go on: then its figures are those of the requests that have ended. */
-  readonly isRunning: boolean;
-  /** Requests that run now, and for how long none of them has ended. */
-  readonly underWay: number;
-  readonly underWayMs: number;
-  /** In milliseconds since 1970. */
-  readonly beganAtMs: number;
-  /** The sum of the four below. */
-  readonly ms: number;
-  readonly waitingMs: number;
-  readonly fetchingMs: number;
-  readonly sendingMs: number;
-  readonly pauseMs: number;
   /** The slowest first. */
   readonly upstreams: readonly PullUpstream[];
   /** Name such as `firefox-145.0` of the path that the client asked for first. */
   readonly first?: string;
-  /** How many paths came in each way. */
-  readonly paths: Readonly<Record<PathResult | "absent", number>>;
-  readonly bytes: number;
-  /** Of those, the bytes that no upstream had to send for this client. */
-  readonly savedBytes: number;
 }
 
 /** How long a request took for one upstream; without a host, that is unknown. */
@@ -134,6 +114,8 @@ export class Pulls implements AsyncDisposable {
   readonly #deps: PullsDeps;
   readonly #open = new OpenPulls();
   readonly #notes = new RequestNotes(() => void clock.after(0, () => this.#notes.tell(), false));
+  /** A stored narinfo was sent. It costs the request a few writes into memory. */
+  readonly narinfoHit = this.#notes.narinfoHit.bind(this.#notes);
   #timer: Timer | undefined;
   #isStopped = false;
   /** Pulls that are over, and have no row yet; at most as many as the table holds, as below. */
@@ -156,17 +138,6 @@ export class Pulls implements AsyncDisposable {
       this.#timer = clock.every(LOOK_EVERY_MS, () => void this.look(), false);
     }
     return this.#open.begin(client, atMs);
-  }
-
-  /** A stored narinfo was sent. It costs the request a few writes into memory. */
-  narinfoHit(
-    pull: OpenPull,
-    narName: string,
-    bytes: number,
-    startedAtMs: number,
-    endedAtMs: number,
-  ): void {
-    this.#notes.narinfoHit(pull, narName, bytes, startedAtMs, endedAtMs);
   }
 
   /**

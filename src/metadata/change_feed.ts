@@ -34,3 +34,34 @@ export interface ChangeFeed {
    */
   subscribe(on: (changed: Changed) => void): AsyncDisposable;
 }
+
+/** The subscribers of a feed. */
+export class Subscribers {
+  readonly #all = new Set<{ readonly on: (changed: Changed) => void }>();
+
+  get isEmpty(): boolean {
+    return this.#all.size === 0;
+  }
+
+  /** `over`: called after the end of the subscription. */
+  add(on: (changed: Changed) => void, over: () => void = () => {}): AsyncDisposable {
+    const subscriber = { on };
+    this.#all.add(subscriber);
+    return {
+      [Symbol.asyncDispose]: async () => {
+        this.#all.delete(subscriber);
+        over();
+      },
+    };
+  }
+
+  report(changed: Changed): void {
+    for (const { on } of this.#all) {
+      try {
+        on(changed);
+      } catch (error) {
+        reportError(error);
+      }
+    }
+  }
+}

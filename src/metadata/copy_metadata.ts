@@ -2,16 +2,16 @@ import { isDeepStrictEqual } from "node:util";
 import pLimit from "p-limit";
 import { type MemberId, newMemberId } from "../base/member_id.ts";
 import type { DocumentFacts, DocumentRow } from "./document_keeper.ts";
-import type {
-  Change,
-  KeptFile,
-  MetadataStore,
-  NamedPin,
-  NarRecord,
-  NarRow,
-  PinRoot,
+import {
+  type Change,
+  isSameClaim,
+  type KeptFile,
+  type MetadataStore,
+  type NamedPin,
+  type NarRecord,
+  type NarRow,
+  type PinRoot,
 } from "./metadata_store.ts";
-import { isSameClaim } from "./nar_claims.ts";
 import { PULLS_MAX } from "./pull_keeper.ts";
 import type {
   ListedDocument,

@@ -9,6 +9,7 @@ import {
   type Change,
   type ChangeOf,
   type ChangeWriter,
+  isSameClaim,
   type NarFinder,
   type NarinfoRow,
   NarNameTaken,
@@ -16,7 +17,6 @@ import {
   type NarSource,
   Outdated,
 } from "./metadata_store.ts";
-import { isSameClaim } from "./nar_claims.ts";
 
 type PutNarinfo = ChangeOf<"put-narinfo">;
 

@@ -7,9 +7,11 @@ import { observedFetcher } from "../../src/cache/fetch/observed_fetcher.ts";
 import { SinkFetcher } from "../../src/cache/fetch/sink_fetcher.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { NO_TRACER } from "../../src/telemetry/tracer.ts";
-import { createUpstreamClient } from "../../src/upstream/http/http_client.ts";
+import {
+  createUpstreamClient,
+  type HttpUpstreamSettings,
+} from "../../src/upstream/http/http_client.ts";
 import { HttpNarSource } from "../../src/upstream/http/http_nar_source.ts";
-import type { HttpUpstreamSettings } from "../../src/upstream/http/http_settings.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { checkContract } from "./contract.ts";

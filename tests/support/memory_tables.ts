@@ -2,6 +2,7 @@ import {
   type Change,
   IntentLost,
   Irreplaceable,
+  isSameClaim,
   type KeptFile,
   type NamedPin,
   type NarinfoRow,
@@ -31,7 +32,6 @@ import {
 import type { SignedPath } from "../../src/metadata/signed_path_keeper.ts";
 import type { HistoryRow } from "../../src/metadata/history_keeper.ts";
 import type { PullRow } from "../../src/metadata/pull_keeper.ts";
-import { isSameClaim } from "../../src/metadata/nar_claims.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";

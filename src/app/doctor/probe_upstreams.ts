@@ -9,10 +9,12 @@ import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { clock } from "../../runtime/current.ts";
 import type { HttpClient } from "../../runtime/net.ts";
 import { SYSTEM_NET } from "../../runtime/system_net.ts";
-import { createUpstreamClient } from "../../upstream/http/http_client.ts";
+import {
+  createUpstreamClient,
+  type HttpUpstreamSettings,
+} from "../../upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../../upstream/http/http_narinfo_fetcher.ts";
 import { HttpNarinfoSource } from "../../upstream/http/http_narinfo_source.ts";
-import type { HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
 import { readSmallDocument } from "../../upstream/http/small_document.ts";
 import { UpstreamFetch } from "../../upstream/http/upstream_fetch.ts";
 import type { DocumentReading } from "../../upstream/upstream.ts";

@@ -2,7 +2,7 @@ import type { PublicKey, SecretKey } from "../../nix/signature.ts";
 import type { Threads } from "../../runtime/threads.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { failedReading } from "../../upstream/http/failed_reading.ts";
-import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_settings.ts";
+import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_client.ts";
 import type {
   NarinfoFetcher,
   NarinfoOrder,

@@ -1,6 +1,10 @@
 import { createHash } from "node:crypto";
-import type { NarRecord, NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import { isSameClaim } from "../../metadata/nar_claims.ts";
+import {
+  isSameClaim,
+  type NarRecord,
+  type NarRow,
+  type NarSource,
+} from "../../metadata/metadata_store.ts";
 import { type FileHash, sha256FromDigest } from "../../nix/hash.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import {

@@ -1,12 +1,12 @@
 import type { StorageId } from "../../base/storage_id.ts";
 import { messageOf } from "../../base/failure.ts";
-import { dice } from "../../runtime/current.ts";
+import { clock, dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { NO_METER } from "../../telemetry/operation_meter.ts";
 import type { Holder, HolderFacts, Lease, LockName, Locks } from "../locks.ts";
 import { CircuitBreaker, type CircuitBreakerDeps, type RedisOperation } from "./circuit_breaker.ts";
 import type { RedisConnection } from "./redis_client.ts";
-import { RedisLease } from "./redis_lease.ts";
+import type { Timer } from "../../runtime/clock.ts";
 
 /** Deletes a key while it has the value of one lease. */
 const FREE_SCRIPT = `
@@ -187,5 +187,59 @@ function holderIn(value: string): Holder | undefined {
     return { member, token };
   } catch {
     return undefined;
+  }
+}
+
+/** Renewals within the life of a lease: two may fail. */
+const RENEWALS = 3;
+
+interface RedisLeaseParts {
+  readonly ttlMs: number;
+  /** Resolves to false when the lease is another's, or nobody's. */
+  readonly renew: () => Promise<boolean>;
+  /** Never rejects. */
+  readonly free: () => Promise<void>;
+}
+
+/** A lease that renews itself until it is disposed. */
+class RedisLease implements Lease {
+  readonly #parts: RedisLeaseParts;
+  readonly #lost = new AbortController();
+  readonly #timer: Timer;
+  #renewedAtMs = clock.nowMs();
+  #freeing: Promise<void> | undefined;
+
+  constructor(parts: RedisLeaseParts) {
+    this.#parts = parts;
+    this.#timer = clock.every(parts.ttlMs / RENEWALS, () => void this.#renew());
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#freeing ??= this.#free();
+  }
+
+  #free(): Promise<void> {
+    this.#timer.cancel();
+    return this.#parts.free();
+  }
+
+  async #renew(): Promise<void> {
+    const calledAtMs = clock.nowMs();
+    try {
+      if (await this.#parts.renew()) this.#renewedAtMs = calledAtMs;
+      else this.#lose();
+    } catch {
+      // Redis may answer again in time.
+      if (clock.nowMs() - this.#renewedAtMs >= this.#parts.ttlMs) this.#lose();
+    }
+  }
+
+  #lose(): void {
+    this.#timer.cancel();
+    this.#lost.abort();
   }
 }

@@ -1,7 +1,7 @@
 import { EitherSignal } from "../../base/either_signal.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
 import { clock, dice } from "../../runtime/current.ts";
-import type { Changed, ChangeFeed } from "../change_feed.ts";
+import { type Changed, type ChangeFeed, Subscribers } from "../change_feed.ts";
 import type { Client } from "./pg.d.ts";
 
 /** A connection that broke without a word is noticed after this, and the longest query. */
@@ -32,7 +32,7 @@ export interface NoticeFeedDeps {
  */
 export class NoticeFeed implements ChangeFeed, AsyncDisposable {
   readonly #deps: NoticeFeedDeps;
-  readonly #subscribers = new Set<{ readonly on: (changed: Changed) => void }>();
+  readonly #subscribers = new Subscribers();
   readonly #closing = new AbortController();
   readonly #checks = new Map<string, () => void>();
   #client: Client | undefined;
@@ -51,14 +51,7 @@ export class NoticeFeed implements ChangeFeed, AsyncDisposable {
   }
 
   subscribe(on: (changed: Changed) => void): AsyncDisposable {
-    const subscriber = { on };
-    this.#subscribers.add(subscriber);
-    return {
-      [Symbol.asyncDispose]: () => {
-        this.#subscribers.delete(subscriber);
-        return Promise.resolve();
-      },
-    };
+    return this.#subscribers.add(on);
   }
 
   /** Resolves when every notice from before has arrived. Rejects without a connection. */
@@ -109,7 +102,7 @@ export class NoticeFeed implements ChangeFeed, AsyncDisposable {
       while (!signal.aborted && this.#client === undefined) {
         try {
           broken = await this.#listen();
-          this.#report("all");
+          this.#subscribers.report("all");
         } catch {
           // The queries of requests report the same error.
           await clock.pause(RECONNECT_AFTER_MS, signal);
@@ -131,19 +124,11 @@ export class NoticeFeed implements ChangeFeed, AsyncDisposable {
   #received(payload: string): void {
     const notice = noticeIn(payload);
     // It may be of a newer larder.
-    if (notice === undefined) return this.#report("all");
+    if (notice === undefined) return this.#subscribers.report("all");
     const { from, all, check, storePaths = [], nars = [] } = notice;
     if (check !== undefined) this.#checks.get(check)?.();
-    else if (from !== this.#deps.writerId) this.#report(all ? "all" : { storePaths, nars });
-  }
-
-  #report(changed: Changed): void {
-    for (const { on } of this.#subscribers) {
-      try {
-        on(changed);
-      } catch (error) {
-        reportError(error);
-      }
+    else if (from !== this.#deps.writerId) {
+      this.#subscribers.report(all ? "all" : { storePaths, nars });
     }
   }
 }

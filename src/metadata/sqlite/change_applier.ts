@@ -4,6 +4,8 @@ import {
   type ChangeOf,
   IntentLost,
   Irreplaceable,
+  isRefusal,
+  isSameClaim,
   type NarinfoCondition,
   type NarinfoRow,
   NarNameTaken,
@@ -14,7 +16,6 @@ import {
   ReservationLost,
 } from "../metadata_store.ts";
 import { changeDocument } from "./documents.ts";
-import { isSameClaim } from "../nar_claims.ts";
 import { changeName } from "./pins.ts";
 import type { Protection } from "./protection.ts";
 import { type NarColumns, readNarRecord } from "../rows.ts";
@@ -288,16 +289,8 @@ export class ChangeApplier {
 
 /** A locked database or a full disk fails every list: single transactions would fail too. */
 function isOfOneList(error: unknown): boolean {
-  const refusals = [
-    NarNameTaken,
-    IntentLost,
-    Irreplaceable,
-    Outdated,
-    ReservationLost,
-    Unprepared,
-  ];
-  if (refusals.some((kind) => error instanceof kind)) return true;
-  return resultCodeOf(error) === SQLITE_CONSTRAINT;
+  return isRefusal(error) || error instanceof Unprepared ||
+    resultCodeOf(error) === SQLITE_CONSTRAINT;
 }
 
 /** True for a use: no request waits for it, and no process holds it in memory. */

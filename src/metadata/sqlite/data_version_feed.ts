@@ -1,6 +1,6 @@
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
-import type { Changed, ChangeFeed } from "../change_feed.ts";
+import { type Changed, type ChangeFeed, Subscribers } from "../change_feed.ts";
 
 /** The longest delay until changes of another process are noticed. */
 const POLL_EVERY_MS = 1_000;
@@ -19,7 +19,7 @@ export interface DataVersionFeedDeps {
  */
 export class DataVersionFeed implements ChangeFeed {
   readonly #deps: DataVersionFeedDeps;
-  readonly #subscribers = new Set<{ readonly on: (changed: Changed) => void }>();
+  readonly #subscribers = new Subscribers();
   #timer: Timer | undefined;
   #dataVersion: unknown;
   /** The last revision that was read, plus this connection's raises since. */
@@ -30,19 +30,11 @@ export class DataVersionFeed implements ChangeFeed {
   }
 
   subscribe(on: (changed: Changed) => void): AsyncDisposable {
-    const subscriber = { on };
     if (this.#timer === undefined) {
       this.#hasMoved();
       this.#timer = clock.every(this.#deps.pollEveryMs ?? POLL_EVERY_MS, () => this.#poll());
     }
-    this.#subscribers.add(subscriber);
-    return {
-      [Symbol.asyncDispose]: () => {
-        this.#subscribers.delete(subscriber);
-        if (this.#subscribers.size === 0) this.#stop();
-        return Promise.resolve();
-      },
-    };
+    return this.#subscribers.add(on, () => this.#stopUnused());
   }
 
   /** Call it once this connection has raised the revision by one: subscribers know its changes. */
@@ -51,27 +43,20 @@ export class DataVersionFeed implements ChangeFeed {
     if (this.#revision !== undefined) this.#revision++;
   }
 
-  #stop(): void {
+  #stopUnused(): void {
+    if (!this.#subscribers.isEmpty) return;
     this.#timer?.cancel();
     this.#timer = undefined;
   }
 
   #poll(): void {
-    let hasMoved: boolean;
     try {
-      hasMoved = this.#hasMoved();
+      if (!this.#hasMoved()) return;
     } catch {
       // The next reader of a row reports the same error; a later poll finds the change.
       return;
     }
-    if (!hasMoved) return;
-    for (const { on } of this.#subscribers) {
-      try {
-        on("all");
-      } catch (error) {
-        reportError(error);
-      }
-    }
+    this.#subscribers.report("all");
   }
 
   /** True if another process has raised the revision since the last call. */

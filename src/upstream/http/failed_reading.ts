@@ -1,7 +1,7 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { readStatus } from "../read_narinfo.ts";
 import { type DocumentReading, NoAnswer } from "../upstream.ts";
-import { discard } from "./discard.ts";
+import { wholeNumber } from "../../base/plain_number.ts";
 
 type FailedReading = Extract<DocumentReading, { kind: "failed" }>;
 
@@ -23,4 +23,14 @@ export function failedReading(error: unknown): FailedReading {
 function reasonOf(error: unknown) {
   if (error instanceof NoAnswer) return error.reason;
   return error instanceof Failure && error.kind === "corrupt" ? "garbage" : "unreachable";
+}
+
+/** Reading a body up to this size gives the connection back; cancelling closes it. */
+const READ_BYTES_MAX = 4_096;
+
+/** Reads or cancels a body that nobody needs. */
+export async function discard(response: Response): Promise<void> {
+  const announced = wholeNumber(response.headers.get("content-length")) ?? NaN;
+  if (announced <= READ_BYTES_MAX) await response.bytes();
+  else await response.body?.cancel();
 }

@@ -11,7 +11,7 @@ import type { DocumentAnswer, DocumentBody, DocumentSource } from "../document_s
 import { UpstreamTimeout } from "./answer_watch.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";
 import { failedReading, readRefusal } from "./failed_reading.ts";
-import type { HttpUpstreamSettings } from "./http_settings.ts";
+import type { HttpUpstreamSettings } from "./http_client.ts";
 import { unknownEncoding } from "./small_document.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 

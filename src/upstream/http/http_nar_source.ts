@@ -14,7 +14,7 @@ import {
 } from "../upstream.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";
 import { readRefusal } from "./failed_reading.ts";
-import type { HttpUpstreamSettings } from "./http_settings.ts";
+import type { HttpUpstreamSettings } from "./http_client.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
 
 export interface HttpNarSourceDeps {

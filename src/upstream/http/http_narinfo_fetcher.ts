@@ -6,7 +6,7 @@ import type { DecodeBody } from "../decode_body.ts";
 import { readNarinfo } from "../read_narinfo.ts";
 import type { DocumentReading, NarinfoReading } from "../upstream.ts";
 import { failedReading } from "./failed_reading.ts";
-import type { HttpUpstreamSettings } from "./http_settings.ts";
+import type { HttpUpstreamSettings } from "./http_client.ts";
 import type { NarinfoFetcher, NarinfoOrder, NarinfoWatch } from "./narinfo_fetcher.ts";
 import { readSmallDocument } from "./small_document.ts";
 import { UpstreamAttempts } from "./upstream_attempts.ts";

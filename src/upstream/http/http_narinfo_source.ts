@@ -15,9 +15,8 @@ import {
   type RequestRank,
 } from "../upstream.ts";
 import { LARDER_HEADER } from "../loops.ts";
-import { dial } from "./http_client.ts";
+import { dial, type HttpUpstreamSettings } from "./http_client.ts";
 import { failedReading } from "./failed_reading.ts";
-import type { HttpUpstreamSettings } from "./http_settings.ts";
 import type { NarinfoFetcher } from "./narinfo_fetcher.ts";
 import { readSmallDocument } from "./small_document.ts";
 import { UpstreamFetch } from "./upstream_fetch.ts";

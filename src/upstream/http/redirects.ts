@@ -3,7 +3,7 @@ import { Failure } from "../../base/failure.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
 import type { HttpClient } from "../../runtime/net.ts";
 import { type AddressClass, classOfAddress } from "./address_class.ts";
-import { discard } from "./discard.ts";
+import { discard } from "./failed_reading.ts";
 
 /** Caches need one or two: to an object store, and to its region. */
 const REDIRECTS_MAX = 10;

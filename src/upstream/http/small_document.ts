@@ -4,8 +4,7 @@ import { codecOfMagic, parseContentEncoding } from "../../nix/content_encoding.t
 import type { DecodeBody } from "../decode_body.ts";
 import { readStatus } from "../read_narinfo.ts";
 import type { DocumentReading } from "../upstream.ts";
-import { discard } from "./discard.ts";
-import { readRefusal } from "./failed_reading.ts";
+import { discard, readRefusal } from "./failed_reading.ts";
 
 /** Real narinfos have a few KiB; one with 10,000 references has half a MiB. */
 const DOCUMENT_BYTES_MAX = 2 << 20;

@@ -1,7 +1,6 @@
 import type { HttpClient } from "../../runtime/net.ts";
 import { type AnswerLimits, answerLimits, AnswerWatch } from "./answer_watch.ts";
-import { dial } from "./http_client.ts";
-import { answerTimeoutOf, type HttpUpstreamSettings } from "./http_settings.ts";
+import { answerTimeoutOf, dial, type HttpUpstreamSettings } from "./http_client.ts";
 import { type AttemptOptions, UpstreamAttempts } from "./upstream_attempts.ts";
 
 export interface UpstreamFetchOptions extends Omit<AttemptOptions, "signal"> {

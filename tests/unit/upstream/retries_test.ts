@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Retries } from "../../../src/upstream/http/retries.ts";
+import { Retries } from "../../../src/upstream/http/upstream_attempts.ts";
 
 const busy = (headers: HeadersInit = {}, status = 503) => new Response(null, { status, headers });
 
