@@ -65,20 +65,14 @@ export interface UpstreamWaits {
 }
 
 /** Written for each answer, so in place. */
-interface Noted extends UpstreamAnswers {
-  last: LastAnswer | undefined;
-  lastNar: LastAnswer | undefined;
-  lastError: LastError | undefined;
+type Noted = { -readonly [Fact in keyof UpstreamAnswers]: UpstreamAnswers[Fact] } & {
   readonly counts: Record<"found" | "absent" | "failed", number>;
   readonly latenciesMs: number[];
-  waits: UpstreamWaits;
-  slowAnswers: SlowAnswers;
-  lastWait: PathWait | undefined;
   /** The newest waits: true for those in vain. */
   readonly newestWaits: boolean[];
   /** The newest answers that a client waited for: true for the slow ones. */
   readonly newestSlow: boolean[];
-}
+};
 
 /** True where too many of the newest are. */
 function isTooOften(newest: boolean[], now: boolean): boolean {

@@ -14,8 +14,6 @@ export interface ClientConfig {
 
 export interface PoolConfig extends ClientConfig {
   readonly max?: number;
-  readonly idleTimeoutMillis?: number;
-  readonly Client?: new (config: ClientConfig) => Client;
 }
 
 export interface Query {

@@ -19,7 +19,7 @@ import { changeDocument } from "./documents.ts";
 import { changeName } from "./pins.ts";
 import type { Protection } from "./protection.ts";
 import { type NarColumns, readNarRecord } from "../rows.ts";
-import { dropReferences, REFERENCES_AT_ONCE, Unprepared } from "./reference_slices.ts";
+import { REFERENCES_AT_ONCE, removeNarinfo, Unprepared } from "./reference_slices.ts";
 import type { Statements } from "./statements.ts";
 import type { Transactions } from "./transactions.ts";
 import { resultCodeOf, SQLITE_CONSTRAINT } from "./result_codes.ts";
@@ -244,9 +244,7 @@ export class ChangeApplier {
     if (pathId === undefined) return;
     const narId = statements.narIdOfPath.get(pathId)?.["nar_id"];
     const use = statements.touchOf.get(pathId);
-    dropReferences(statements, pathId);
-    statements.removeTouch.run(pathId);
-    statements.removeNarinfo.run(pathId);
+    removeNarinfo(statements, pathId);
     if (narId === undefined || use === undefined) return;
     statements.addLooseNar.run(Number(use["used_at_ms"]), Number(narId));
     // Paths that only its references reached are no longer protected.

@@ -12,7 +12,7 @@ import {
 } from "../space_keeper.ts";
 import { type ColdColumns, type Position, positionsAfter, readColdEntry } from "../cold_entries.ts";
 import type { Protection } from "./protection.ts";
-import { dropReferences } from "./reference_slices.ts";
+import { removeNarinfo } from "./reference_slices.ts";
 import type { Statements } from "./statements.ts";
 
 interface EvictionRow extends ColdEntry {
@@ -71,7 +71,7 @@ export class Eviction {
       entries++;
       youngestMs = entry.usedAtMs;
       if (storePathHash !== undefined) {
-        this.#removeNarinfo(entry.id);
+        removeNarinfo(this.#statements, entry.id);
         this.#statements.addLooseNar.run(entry.usedAtMs, narId);
         narinfos.push(storePathHash);
       }
@@ -114,7 +114,7 @@ export class Eviction {
     const names = JSON.stringify([...spared]);
     const empties = this.#statements.coldEmpties.all(sinceMs, names, countMax);
     for (const row of empties) {
-      this.#removeNarinfo(Number(row["id"]));
+      removeNarinfo(this.#statements, Number(row["id"]));
       this.#statements.addLooseNar.run(Number(row["used_at_ms"]), Number(row["nar_id"]));
     }
     return empties.map(({ hash }) => hash as StorePathHash);
@@ -134,12 +134,6 @@ export class Eviction {
         narId: columns.nar_id,
       };
     });
-  }
-
-  #removeNarinfo(pathId: number): void {
-    dropReferences(this.#statements, pathId);
-    this.#statements.removeTouch.run(pathId);
-    this.#statements.removeNarinfo.run(pathId);
   }
 
   /** False where another narinfo names the file, or none is kept. */

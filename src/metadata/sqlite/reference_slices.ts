@@ -36,9 +36,16 @@ export class Unprepared extends Error {
 }
 
 /** Removes the references of a path whose narinfo goes; many leave a rest for `drain`. */
-export function dropReferences(statements: Statements, pathId: number): void {
+function dropReferences(statements: Statements, pathId: number): void {
   const { changes } = statements.dropReferences.run(pathId, DROPPED_AT_ONCE);
   if (Number(changes) === DROPPED_AT_ONCE) statements.markRest.run(pathId);
+}
+
+/** Removes the rows of a path's narinfo, but not its NAR. */
+export function removeNarinfo(statements: Statements, pathId: number): void {
+  dropReferences(statements, pathId);
+  statements.removeTouch.run(pathId);
+  statements.removeNarinfo.run(pathId);
 }
 
 export interface ReferenceSlicesDeps {

@@ -3,7 +3,7 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
 import type { Protection } from "./protection.ts";
-import { dropReferences } from "./reference_slices.ts";
+import { removeNarinfo } from "./reference_slices.ts";
 import type { Statements } from "./statements.ts";
 
 /** The position in front of the first path. */
@@ -34,66 +34,70 @@ export const ROW_SWEEP_SQL = {
     AND NOT EXISTS (SELECT 1 FROM protected_path WHERE path_id = path.id)`,
 } as const;
 
-/** Removes unused rows: first narinfos, then NARs, then the paths left over. */
-export class RowSweep {
-  readonly #statements: Statements;
-  readonly #protection: Protection;
-
-  constructor(statements: Statements, protection: Protection) {
-    this.#statements = statements;
-    this.#protection = protection;
+/**
+ * Removes unused rows: first narinfos, then NARs, then the paths left over. Call it within a
+ * transaction.
+ */
+export function sweepUnused(
+  statements: Statements,
+  { settled }: Protection,
+  order: RowSweepOrder,
+): SweptRows {
+  const { rowsMax, after } = order;
+  const nothing = { narinfos: [], nars: [], paths: 0, settled: true };
+  if (!settled) return { ...nothing, next: after ?? "", settled: false };
+  // Only the walk over the paths needs a position: swept narinfos and NARs are not found again.
+  if (after) {
+    return { ...nothing, ...sweepPaths(statements, Number(after), rowsMax * PATHS_PER_ROW) };
   }
+  const untilMs = clock.nowMs() + SLICE_MS;
+  const narinfos = sweepNarinfos(statements, order, untilMs);
+  if (narinfos.length > 0) return { ...nothing, narinfos, next: "" };
+  const nars = sweepNars(statements, order, untilMs);
+  return { ...nothing, nars, next: nars.length > 0 ? "" : FIRST_PATH };
+}
 
-  /** Call it within a transaction. */
-  sweep(order: RowSweepOrder): SweptRows {
-    const { rowsMax, after } = order;
-    const nothing = { narinfos: [], nars: [], paths: 0, settled: true };
-    if (!this.#protection.settled) return { ...nothing, next: after ?? "", settled: false };
-    // Only the walk over the paths needs a position: swept narinfos and NARs are not found again.
-    if (after) return { ...nothing, ...this.#sweepPaths(Number(after), rowsMax * PATHS_PER_ROW) };
-    const untilMs = clock.nowMs() + SLICE_MS;
-    const narinfos = this.#sweepNarinfos(order, untilMs);
-    if (narinfos.length > 0) return { ...nothing, narinfos, next: "" };
-    const nars = this.#sweepNars(order, untilMs);
-    return { ...nothing, nars, next: nars.length > 0 ? "" : FIRST_PATH };
+function sweepNarinfos(
+  statements: Statements,
+  { unusedSinceMs, rowsMax, spared }: RowSweepOrder,
+  untilMs: number,
+): readonly StorePathHash[] {
+  const swept: StorePathHash[] = [];
+  for (
+    const row of statements.coldEmpties.all(unusedSinceMs, JSON.stringify([...spared]), rowsMax)
+  ) {
+    removeNarinfo(statements, Number(row["id"]));
+    statements.addLooseNar.run(unusedSinceMs + NAR_GRACE_MS, Number(row["nar_id"]));
+    swept.push(row["hash"] as StorePathHash);
+    if (clock.nowMs() > untilMs) break;
   }
+  return swept;
+}
 
-  #sweepNarinfos(order: RowSweepOrder, untilMs: number): readonly StorePathHash[] {
-    const { coldEmpties, removeTouch, removeNarinfo, addLooseNar } = this.#statements;
-    const swept: StorePathHash[] = [];
-    const names = JSON.stringify([...order.spared]);
-    for (const row of coldEmpties.all(order.unusedSinceMs, names, order.rowsMax)) {
-      const pathId = Number(row["id"]);
-      dropReferences(this.#statements, pathId);
-      removeTouch.run(pathId);
-      removeNarinfo.run(pathId);
-      addLooseNar.run(order.unusedSinceMs + NAR_GRACE_MS, Number(row["nar_id"]));
-      swept.push(row["hash"] as StorePathHash);
-      if (clock.nowMs() > untilMs) break;
-    }
-    return swept;
+function sweepNars(
+  { unusedNars, removeSources, removeLooseNar, removeNar }: Statements,
+  { unusedSinceMs, rowsMax, spared }: RowSweepOrder,
+  untilMs: number,
+): readonly NarName[] {
+  const swept: NarName[] = [];
+  for (const row of unusedNars.all(unusedSinceMs, JSON.stringify([...spared]), rowsMax)) {
+    const narId = Number(row["id"]);
+    removeSources.run(narId);
+    removeLooseNar.run(narId);
+    removeNar.run(narId);
+    swept.push(row["name"] as NarName);
+    if (clock.nowMs() > untilMs) break;
   }
+  return swept;
+}
 
-  #sweepNars(order: RowSweepOrder, untilMs: number): readonly NarName[] {
-    const { unusedNars, removeSources, removeLooseNar, removeNar } = this.#statements;
-    const swept: NarName[] = [];
-    const names = JSON.stringify([...order.spared]);
-    for (const row of unusedNars.all(order.unusedSinceMs, names, order.rowsMax)) {
-      const narId = Number(row["id"]);
-      removeSources.run(narId);
-      removeLooseNar.run(narId);
-      removeNar.run(narId);
-      swept.push(row["name"] as NarName);
-      if (clock.nowMs() > untilMs) break;
-    }
-    return swept;
-  }
-
-  #sweepPaths(afterId: number, countMax: number): Pick<SweptRows, "paths" | "next"> {
-    const { lastOfPaths, removeUnnamedPaths } = this.#statements;
-    const lastId = lastOfPaths.get(afterId, countMax)?.["id"] ?? null;
-    if (lastId === null) return { paths: 0 };
-    const { changes } = removeUnnamedPaths.run(afterId, lastId);
-    return { paths: Number(changes), next: String(lastId) };
-  }
+function sweepPaths(
+  { lastOfPaths, removeUnnamedPaths }: Statements,
+  afterId: number,
+  countMax: number,
+): Pick<SweptRows, "paths" | "next"> {
+  const lastId = lastOfPaths.get(afterId, countMax)?.["id"] ?? null;
+  if (lastId === null) return { paths: 0 };
+  const { changes } = removeUnnamedPaths.run(afterId, lastId);
+  return { paths: Number(changes), next: String(lastId) };
 }

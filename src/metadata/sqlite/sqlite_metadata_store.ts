@@ -40,7 +40,7 @@ import { findNamed } from "./names.ts";
 import { SqliteMemberBoard } from "./sqlite_member_board.ts";
 import { Protection } from "./protection.ts";
 import { ReferenceSlices } from "./reference_slices.ts";
-import { FIRST_PATH, RowSweep } from "./row_sweep.ts";
+import { FIRST_PATH, sweepUnused } from "./row_sweep.ts";
 import { prepareStatements, type Statements } from "./statements.ts";
 import { Transactions } from "./transactions.ts";
 import {
@@ -63,7 +63,6 @@ export class SqliteMetadataStore extends StoredRows
   readonly #statements: Statements;
   readonly #protection: Protection;
   readonly #eviction: Eviction;
-  readonly #rowSweep: RowSweep;
   readonly #ledger: Ledger;
   readonly #queue: WriteQueue;
   readonly #references: ReferenceSlices;
@@ -93,7 +92,6 @@ export class SqliteMetadataStore extends StoredRows
       makeWay: (change) => applier.makeWay(change),
     });
     this.#eviction = new Eviction(this.#statements, this.#protection);
-    this.#rowSweep = new RowSweep(this.#statements, this.#protection);
     this.#ledger = new Ledger(this.#statements, nowMs);
     this.board = new SqliteMemberBoard({
       ...{ statements: this.#statements, nowMs },
@@ -213,7 +211,7 @@ export class SqliteMetadataStore extends StoredRows
   async sweepRows(order: RowSweepOrder): Promise<SweptRows> {
     // What narinfos have left, of a crash too, still names paths.
     if (order.after === FIRST_PATH) await this.#references.drain();
-    return await this.#alone(() => this.#rowSweep.sweep(order));
+    return await this.#alone(() => sweepUnused(this.#statements, this.#protection, order));
   }
 
   async recount(): Promise<boolean> {
