@@ -261,7 +261,7 @@ const NUMBERS: ReadonlySet<number> = new Set([20, 1700]);
 const CONNECT_MAX_MS = 3_000;
 
 /** The longest query of a request. A server that does not answer for longer counts as away. */
-const QUERY_MAX_MS = 5_000;
+export const QUERY_MAX_MS = 5_000;
 
 /** Queries at the same time, of one process. */
 const CONNECTIONS_MAX = 8;
