@@ -14,7 +14,7 @@ Deno.test("nar spans: waiting for a NAR that turns out not to be kept is no erro
     const { tracer, ...spans } = new RecordedSpans();
     await using cache = await TestCache.open({ upstreams: [upstream], tracer, limitBytes: 1_000 });
     const path = await cache.narPath(HASH);
-    if (!hasFolder) Deno.removeSync(cache.tempPath, { recursive: true });
+    if (!hasFolder) cache.blockTempFolder();
     const { length } = await (await cache.get(path)).bytes();
     assert.equal(length, (await upstream.narFileOf(object)).bytes.length);
     const errors = spans.list.filter(({ error }) => error !== undefined);

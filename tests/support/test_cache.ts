@@ -194,6 +194,12 @@ export class TestCache implements AsyncDisposable {
     return `${this.folder.path}/tmp`;
   }
 
+  /** A file in the place of the folder of partial files: larder cannot make any, until it is gone. */
+  blockTempFolder(): void {
+    Deno.removeSync(this.tempPath, { recursive: true });
+    Deno.writeTextFileSync(this.tempPath, "");
+  }
+
   async request(
     method: string,
     path: string,
