@@ -4,6 +4,7 @@ import { NarForms } from "../cache/forms/nar_forms.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
+import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { Planner } from "../cache/plan/planner.ts";
@@ -92,6 +93,7 @@ export interface App extends AsyncDisposable {
   expirePrefetched(): void;
   /** The past of this storage. Start it once requests may come. */
   readonly history: Pick<History, "start">;
+  readonly kept: Pick<KeptNars, "noteLost">;
   /** The free bytes of the storage's disk, as last seen. */
   readonly disk: { freeBytes: number | undefined };
   /** Writes this member's report, and reads those of the others. Never rejects. */
@@ -190,7 +192,7 @@ export function buildApp(given: AppParts): App {
   ];
   return {
     pipeline: pipelineOf(parts, { routes, loops, pulls }),
-    ...{ space, history, disk, reads, touches: cache.touches },
+    ...{ space, history, disk, reads, touches: cache.touches, kept: cache.kept },
     probeUpstreams: () => cache.pool.start(),
     prepareWorkers: () => cache.prepareWorkers(),
     stopping() {

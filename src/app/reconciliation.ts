@@ -26,7 +26,7 @@ export interface ReconciliationDeps {
   readonly stores: ReconciledStores;
   /** Compares the same stores in a Worker, which starts with the first shard. */
   readonly beside: ShardComparer & Disposable;
-  readonly app: Pick<App, "space">;
+  readonly app: Pick<App, "space" | "kept">;
   readonly owner: string;
   readonly leases?: Pick<WorkLeases, "repair"> | undefined;
   readonly log: Logger;
@@ -34,7 +34,7 @@ export interface ReconciliationDeps {
 
 /** Compares files with rows in the background, until disposed of. */
 export async function startReconciliation(deps: ReconciliationDeps): Promise<AsyncDisposable> {
-  const { app: { space }, stores, beside, owner, leases, log } = deps;
+  const { app: { space, kept }, stores, beside, owner, leases, log } = deps;
   const { metadata, claim } = stores;
   const { keptFiles } = await metadata.stock();
   const here = new StoreComparer(stores);
@@ -51,7 +51,7 @@ export async function startReconciliation(deps: ReconciliationDeps): Promise<Asy
       },
     },
     firstPassOver: () => beside[Symbol.dispose](),
-    repairer: new Repairer({ stores, sweeper: space.sweeper, owner, log }),
+    repairer: new Repairer({ stores, sweeper: space.sweeper, owner, log, kept }),
     changed: () => space.refresh(),
   });
   reconciler.start();

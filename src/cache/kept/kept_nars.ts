@@ -221,12 +221,12 @@ export class KeptNars {
   ): Promise<undefined> {
     // A download repairs it, or a file that another process left will.
     if (this.#deps.downloads.has(name)) return;
-    this.#lose(kept, { nar: name, expected: kept.fileSize, found, request_id: requestId });
+    this.noteLost(kept, { nar: name, expected: kept.fileSize, found, request_id: requestId });
     if (found !== "nothing") await clock.within(this.#noted(this.#remove(kept)), REMOVAL_WAIT_MS);
   }
 
-  /** Logs the first finding of a lost file. */
-  #lose({ at }: KeptFile, facts: Facts): void {
+  /** Logs the first finding of a lost file, and later that its NAR is stored again. */
+  noteLost({ at }: KeptFile, facts: Facts): void {
     if (this.#lost.has(at)) return;
     this.#lost.set(at, this.#deps.nowMs());
     this.#reported.set(at, this.#deps.nowMs());
@@ -241,7 +241,7 @@ export class KeptNars {
       if (joined) await stored[Symbol.asyncDispose]();
       return await value;
     } catch (error) {
-      this.#lose(kept, { nar: name, error: messageOf(error), request_id: requestId });
+      this.noteLost(kept, { nar: name, error: messageOf(error), request_id: requestId });
       return undefined;
     }
   }
@@ -262,7 +262,7 @@ export class KeptNars {
     const content = hash === kept.fileHash ? "right" : "wrong";
     if (content === "wrong") {
       const facts = { nar: name, expected: kept.fileHash, found: hash };
-      this.#lose(kept, { ...facts, request_id: requestId });
+      this.noteLost(kept, { ...facts, request_id: requestId });
     }
     this.#known.learn(kept.at, seal, content);
     return content === "right";

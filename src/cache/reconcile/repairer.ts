@@ -3,6 +3,7 @@ import { narNameOf, type StoredName } from "../../nix/stored_name.ts";
 import type { Sweeper } from "../../space/sweeper.ts";
 import type { OpenOptions } from "../../storage/nar_store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { KeptNars } from "../kept/kept_nars.ts";
 import { type DifferenceStores, findLost, isOrphan } from "./check_difference.ts";
 import type { ShardComparison } from "./compare_shard.ts";
 
@@ -11,6 +12,8 @@ export interface RepairerDeps {
   readonly sweeper: Pick<Sweeper, "sweep" | "markAndSweep">;
   readonly owner: string;
   readonly log: Logger;
+  /** Told of lost files in place of the log: it says when their NARs are stored again. */
+  readonly kept?: Pick<KeptNars, "noteLost">;
 }
 
 /** Removes stored files that are wrong, and repairs differences between rows and files. */
@@ -38,11 +41,13 @@ export class Repairer {
   }
 
   async #repairLost(at: StoredName, options: OpenOptions): Promise<boolean> {
-    const { stores, sweeper, log } = this.#deps;
+    const { stores, sweeper, log, kept: nars } = this.#deps;
     const lost = await findLost(stores, at, options);
     if (lost === undefined) return false;
     const { kept, foundBytes: found = "nothing" } = lost;
-    log.event("stored-nar-damaged", { nar: narNameOf(at), expected: kept.fileSize, found });
+    const facts = { nar: narNameOf(at), expected: kept.fileSize, found };
+    if (nars === undefined) log.event("stored-nar-damaged", facts);
+    else nars.noteLost(kept, facts);
     await sweeper.markAndSweep(kept, "lost");
     return true;
   }

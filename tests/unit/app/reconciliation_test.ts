@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { startReconciliation } from "../../../src/app/reconciliation.ts";
+import type { Facts } from "../../../src/base/failure.ts";
+import type { KeptFile } from "../../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { eventually } from "../../support/eventually.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
@@ -28,7 +30,7 @@ for (const { keptFiles, isLarge } of ROWS) {
         claim: { confirm: () => Promise.resolve() },
       },
       beside,
-      app,
+      app: { space: app.space, kept: NOBODY },
       owner: "we",
       log: createLogger("info", { write }),
     });
@@ -37,6 +39,25 @@ for (const { keptFiles, isLarge } of ROWS) {
     assert.deepEqual(reconciled, ["reconciled"]);
   });
 }
+
+Deno.test("reconciliation: a lost file is told where its return ends the problem", async () => {
+  await using stocked = await StockedSpace.open(Infinity);
+  const { metadata, space } = stocked;
+  await stocked.store("a", 10);
+  const [at] = stocked.files;
+  const told: unknown[] = [];
+  const kept = { noteLost: ({ at }: KeptFile, { found }: Facts) => void told.push([at, found]) };
+  const lines: string[] = [];
+  await using _running = await startReconciliation({
+    stores: { metadata, nars: new MemoryNarStore(), claim: { confirm: () => Promise.resolve() } },
+    beside: new NotedComparer(),
+    app: { space, kept },
+    owner: "we",
+    log: createLogger("info", { write: (line) => void lines.push(JSON.parse(line).msg) }),
+  });
+  await eventually("the first pass is over", () => lines.includes("reconciled"));
+  assert.deepEqual([told, lines], [[[at, "nothing"]], ["reconciled"]]);
+});
 
 Deno.test("reconciliation: nothing is compared in a store that may be another's", async () => {
   await using app = await StockedSpace.open(Infinity);
@@ -52,7 +73,7 @@ Deno.test("reconciliation: nothing is compared in a store that may be another's"
       claim: { confirm: () => Promise.reject(new Error("another's")) },
     },
     beside: new NotedComparer(),
-    app,
+    app: { space: app.space, kept: NOBODY },
     owner: "we",
     log: createLogger("info", { write: (line) => void lines.push(JSON.parse(line)) }),
   });
@@ -60,6 +81,8 @@ Deno.test("reconciliation: nothing is compared in a store that may be another's"
   const said = lines.map(({ msg, error }) => [msg, error]);
   assert.deepEqual(said, [["not reconciled", "another's"]]);
 });
+
+const NOBODY = { noteLost: () => assert.fail("nothing is lost") };
 
 /** Stands for a Worker. */
 class NotedComparer implements Disposable {
