@@ -28,6 +28,8 @@ import type { VerifyEvent } from "./verify_event.ts";
 
 /** Between two looks for pins that are due. */
 const TICK_MS = 60_000;
+/** larder has answered the requests that its start kept waiting. */
+const FIRST_MS = 3_000;
 
 /** Between two counts of all closures by their rows, and two fetches of what stayed missing. */
 const AGAIN_MS = 10 * 60_000;
@@ -136,6 +138,7 @@ export class PinLooks implements AsyncDisposable {
   readonly #deps: PinLooksDeps;
   readonly #problem: PinProblem;
   readonly #timer;
+  readonly #first;
   readonly #stopping = new AbortController();
   /** Pins whose turn is now. */
   readonly #wanted = new Set<StorePathHash>();
@@ -159,6 +162,8 @@ export class PinLooks implements AsyncDisposable {
     this.#deps = deps;
     this.#problem = new PinProblem(deps);
     this.#timer = clock.every(TICK_MS, () => void this.run(), false);
+    // What the looks before this start found is a problem still.
+    this.#first = clock.after(FIRST_MS, () => void this.judge(), false);
   }
 
   /** Looks at this pin soon. */
@@ -217,6 +222,7 @@ export class PinLooks implements AsyncDisposable {
   /** Ends a look. What it fetches goes on. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#timer.cancel();
+    this.#first.cancel();
     this.#settling?.cancel();
     this.#stopping.abort(new Error("larder stops"));
     await this.#running;

@@ -6,7 +6,7 @@ import type { NarName } from "../../../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../../../src/nix/store_path.ts";
 import { clock, playRuntime } from "../../../../src/runtime/current.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { RecentProblems } from "../../../../src/telemetry/recent_problems.ts";
+import { isPresent, RecentProblems } from "../../../../src/telemetry/recent_problems.ts";
 import { asOwner, VirtualClock } from "../../../simulation/virtual_clock.ts";
 import { MemoryMetadataStore } from "../../../support/memory_metadata_store.ts";
 import { changesOf, hashOfNode } from "../../../support/stored_graph.ts";
@@ -340,6 +340,17 @@ playTest(
     assert.deepEqual([later?.missing, later?.nowhere, later?.unasked], [3, 3, undefined]);
   },
 );
+
+playTest("pin looks: the problem is there again seconds after a restart", async (parts) => {
+  await loseOne(parts);
+  await parts.looks[Symbol.asyncDispose]();
+  const { opened } = parts.state;
+  const problems = new RecentProblems(() => clock.wallMs());
+  await using _next = new PinLooks({ ...parts.deps, log: problems.watch(parts.deps.log) });
+  await clock.pause(5_000);
+  assert.equal(problems.list().filter((one) => isPresent(one, clock.wallMs())).length, 1);
+  assert.equal(parts.state.opened, opened, "it looks at no file for that");
+});
 
 playTest(
   "pin looks: another process learns what is missing, and then sees it arrive",
