@@ -28,7 +28,7 @@ const TRIAL_NAME = narName(
 
 /**
  * Takes a small file the way of a NAR file: spool, storage, database. Then removes it. Throws where
- * one of them fails, and where the disk of the spool has no room for `bytes`.
+ * one of them fails, and where the disk of the spool has no room for a file of `bytes`.
  */
 export async function tryStoring(
   { metadata, nars, folder }: TrialDeps,
@@ -39,6 +39,7 @@ export async function tryStoring(
   const at = newStoredName(TRIAL_NAME);
   const path = makePartialFile(folder, "trial.");
   try {
+    checkLength(path, bytes);
     await files.writeTextFile(path, new TextDecoder().decode(TRIAL));
     await nars.put(at, path);
     await using stored = await nars.open(at, { signal: deadline.signal });
@@ -51,6 +52,14 @@ export async function tryStoring(
   }
   // A transaction that changes nothing: a locked database refuses it.
   await metadata.apply([{ kind: "nar-gone", at }]);
+}
+
+/** A disk may limit the length of a file. A hole up to there takes no room. */
+function checkLength(path: string, bytes: number): void {
+  if (bytes === 0) return;
+  using file = files.openSync(path, { write: true });
+  file.seekSync(bytes - 1, Deno.SeekMode.Start);
+  file.writeSync(new Uint8Array(1));
 }
 
 async function checkRoom(folder: string, bytes: number): Promise<void> {
