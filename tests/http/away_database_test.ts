@@ -108,6 +108,20 @@ Deno.test("away database: a stored narinfo that nobody else has is no absent one
   assert.equal((await cache.get(`/${mine.storePathHash}.narinfo`)).status, 200);
 });
 
+Deno.test("away database: a narinfo in memory stays one after an upstream lost a NAR", async () => {
+  await using scene = await Scene.open();
+  const { cache, upstream } = scene;
+  const lost = await cache.narPath(two.storePathHash);
+  assert.equal((await cache.get(`/${one.storePathHash}.narinfo`)).status, 200);
+  upstream.breakNar((answer) => ({ ...answer, status: 404, body: new Uint8Array(0) }), two);
+  assert.equal((await cache.get(lost)).status, 404);
+  scene.absence.begin();
+
+  await scene.pull(one);
+  const answer = await cache.get(`/${two.storePathHash}.narinfo`);
+  assert.equal(answer.status, 200, "its upstream says that it has it");
+});
+
 Deno.test("away database: an absence without the database is not remembered", async () => {
   await using scene = await Scene.open({ knowsStored: false });
   const { cache } = scene;

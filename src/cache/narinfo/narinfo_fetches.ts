@@ -189,7 +189,8 @@ export class NarinfoFetches implements NarinfoPrefetcher {
   /** Demotes the upstreams that failed to send the narinfo's file: they come last for the path. */
   async #demoteSources({ narName, storePathHash }: NarinfoRow): Promise<void> {
     const { metadata, memory: { demotions } } = this.#deps;
-    for (const { upstream } of await metadata.sourcesOf(narName)) {
+    // Without the database the upstreams are asked in their own order.
+    for (const { upstream } of await metadata.sourcesOf(narName).catch(() => [])) {
       const how = demotions.get(narName, upstream);
       if (how === undefined) continue;
       demotions.addPath(storePathHash, upstream, how);

@@ -148,7 +148,11 @@ export class NarinfoServer {
     }
     // Nobody could tell: its NAR may come from an upstream that had it. A client that gets 404
     // would not ask again for an hour.
-    if (row === undefined || narinfo.kind === "absent" || !await this.#hasSource(row)) {
+    const { isUpstream } = this.#deps;
+    if (
+      row === undefined || narinfo.kind === "absent" ||
+      !await this.#hasSourceOf(row.narName, isUpstream)
+    ) {
       return { cacheResult, text: undefined, narName: undefined, isFirstOfPrefetch: false };
     }
     const { storePathHash, narName } = row;
@@ -191,14 +195,15 @@ export class NarinfoServer {
   }
 
   async #maySend(row: NarinfoRow, nar: NarRecord): Promise<boolean> {
-    const { rows: { metadata }, demotions } = this.#deps;
-    const sources = await metadata.sourcesOf(nar.name);
-    return sources.some(({ upstream }) => demotions.maySend(row, upstream));
+    const { demotions } = this.#deps;
+    return await this.#hasSourceOf(nar.name, (upstream) => demotions.maySend(row, upstream));
   }
 
-  async #hasSource({ narName }: NarinfoRow): Promise<boolean> {
-    const { rows: { metadata }, isUpstream } = this.#deps;
-    return (await metadata.sourcesOf(narName)).some(({ upstream }) => isUpstream(upstream));
+  /** True also where the database cannot be read: the NAR may come from an upstream by its name. */
+  async #hasSourceOf(narName: NarName, isMeant: (upstream: string) => boolean): Promise<boolean> {
+    const { metadata } = this.#deps.rows;
+    const sources = await metadata.sourcesOf(narName).catch(() => undefined);
+    return sources === undefined || sources.some(({ upstream }) => isMeant(upstream));
   }
 }
 
