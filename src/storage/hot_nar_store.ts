@@ -37,6 +37,10 @@ export class HotNarStore implements NarStore {
     });
   }
 
+  get isAway(): boolean {
+    return this.#inner.isAway ?? false;
+  }
+
   async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
     const hot = options.fresh ? undefined : this.#hot.get(at);
     if (hot !== undefined) return inMemory(hot);

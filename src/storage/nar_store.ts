@@ -56,6 +56,9 @@ export interface NarWriter {
 
   /** False when there was nothing to remove. */
   remove(at: StoredName): Promise<boolean>;
+
+  /** True while the store is known to take no object. A probe finds the end. Default: never. */
+  readonly isAway?: boolean;
 }
 
 /** A stored NAR file in a list; without its size unless requested. */

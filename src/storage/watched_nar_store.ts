@@ -13,6 +13,9 @@ const LISTED_PREFIX = "0000";
 /** How long requests pass by a store that let one of them wait for nothing. */
 const PASS_BY_MS = 5_000;
 
+/** A store that took nothing for so long after a failure is away. */
+const AWAY_AFTER_MS = 2_000;
+
 /** The operations of a store, and the read of its mark. */
 type Operation = "open" | "put" | "remove" | "list" | "mark";
 
@@ -34,6 +37,8 @@ export class WatchedNarStore implements NarStore {
   /** The operations that failed, and have not worked since. */
   readonly #failing = new Set<Operation>();
   #passByUntilMs = -Infinity;
+  /** The first failure to put since the last object that was taken. */
+  #noPutSinceMs = Infinity;
 
   constructor(inner: NarStore, deps: WatchedNarStoreDeps) {
     this.#inner = inner;
@@ -46,6 +51,10 @@ export class WatchedNarStore implements NarStore {
       throw new Failure("unavailable", "Cannot open NAR file: the store was silent just now");
     }
     return await this.#watched("open", () => this.#inner.open(at, options));
+  }
+
+  get isAway(): boolean {
+    return this.#deps.nowMs() >= this.#noPutSinceMs + AWAY_AFTER_MS;
   }
 
   put(at: StoredName, path: string): Promise<Seal> {
@@ -103,6 +112,7 @@ export class WatchedNarStore implements NarStore {
 
   #worked(operation: Operation): void {
     this.#passByUntilMs = -Infinity;
+    if (operation === "put") this.#noPutSinceMs = Infinity;
     if (this.#failing.delete(operation) && this.#failing.size === 0) this.#outage.worked();
   }
 
@@ -113,6 +123,7 @@ export class WatchedNarStore implements NarStore {
       this.#passByUntilMs = nowMs + PASS_BY_MS;
     }
     this.#failing.add(operation);
+    if (operation === "put") this.#noPutSinceMs = Math.min(this.#noPutSinceMs, nowMs);
     this.#outage.failed("nar-store-away", { error: messageOf(error) });
   }
 }

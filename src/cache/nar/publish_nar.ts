@@ -14,7 +14,7 @@ import { isOfFullDisk } from "../../telemetry/events.ts";
 
 export interface PublishNarDeps {
   readonly metadata: ChangeWriter & Pick<NarFinder, "findNar">;
-  readonly nars: Pick<NarWriter, "remove"> & {
+  readonly nars: Pick<NarWriter, "remove" | "isAway"> & {
     /** Like that of a store; resolves to `undefined` where its seal would prove nothing. */
     put(...args: Parameters<NarWriter["put"]>): Promise<Seal | undefined>;
   };
@@ -93,6 +93,8 @@ async function publishAs(
   first: readonly Change[],
 ): Promise<void> {
   const { nars, metadata, nowMs, owner } = deps;
+  // Each try would leave an intent that somebody must settle once the store is back.
+  if (nars.isAway) await by("storage", Promise.reject(storeIsAway()));
   await by("database", metadata.apply([...first, { kind: "nar-publishing", at, owner }]));
   try {
     const seal = await by("storage", nars.put(at, path));
@@ -107,6 +109,10 @@ async function publishAs(
   } catch (error) {
     if (await settle(deps, at, fileSize) !== "kept") throw error;
   }
+}
+
+function storeIsAway(): Failure {
+  return new Failure("unavailable", "Cannot store NAR file: the store took none of late");
 }
 
 /**
