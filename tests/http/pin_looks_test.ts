@@ -54,8 +54,8 @@ async function worldOf(query: string, options: Partial<TestCacheOptions> = {}) {
   };
 }
 
-async function verified(cache: TestCache): Promise<void> {
-  await (await cache.request("POST", "/pins/verify")).text();
+async function verified(cache: TestCache): Promise<string> {
+  return await (await cache.request("POST", "/pins/verify")).text();
 }
 
 /** A path that is nowhere: as after a garbage collection of the upstream. */
@@ -309,9 +309,35 @@ testWhere(
     const [short, over] = await events();
     assert.deepEqual([short.complete, short.look.missing, short.look.nowhere], [false, 1, 1]);
     assert.deepEqual(short.look.examples, ["link-0"]);
-    assert.equal(over.complete, 0);
+    assert.deepEqual([over.complete, over.damaged], [0, 1]);
     assert.equal((await world.problems())[0].over_at, null);
   },
+);
+
+/** A verification that counts one damaged file, and the next one none. */
+async function countsOnce(spoil: (bytes: Bytes) => Bytes): Promise<void> {
+  await using world = await worldOf("?keep-complete=true");
+  const { cache } = world;
+  await eventually("all is here", async () => (await world.shown()).missing === 0);
+  const file = await world.fileOf(leaf);
+  Deno.writeFileSync(file, spoil(Deno.readFileSync(file)));
+  for (const expected of [1, 0]) {
+    const lines = (await verified(cache)).trim().split("\n");
+    const { complete, damaged } = JSON.parse(lines.at(-1) ?? "");
+    assert.deepEqual({ complete, damaged }, { complete: 1, damaged: expected });
+  }
+}
+
+testWhere(
+  NARS_ELSEWHERE,
+  "pins: a verification counts a changed file that is fetched again at once",
+  () => countsOnce((bytes) => bytes.map((byte) => byte ^ 1)),
+);
+
+testWhere(
+  NARS_ELSEWHERE,
+  "pins: a verification counts a cut file that is fetched again at once",
+  () => countsOnce((bytes) => bytes.subarray(1)),
 );
 
 Deno.test("pins: a bad keep-complete is a sentence, and pins nothing", async () => {

@@ -159,6 +159,16 @@ export class KeptNars {
     requestId: string,
     options: OpenOptions,
   ): Promise<OpenKeptFile | undefined> {
+    const found = await this.#find(nar, requestId, options);
+    return found === "wrong" ? undefined : found;
+  }
+
+  /** "wrong": the file is there, but cut or changed. `undefined`: it is missing or unreadable. */
+  async #find(
+    nar: NarRecord,
+    requestId: string,
+    options: OpenOptions,
+  ): Promise<OpenKeptFile | "wrong" | undefined> {
     const { name } = nar;
     let { kept } = nar;
     for (let checks = 0; kept !== undefined && checks < CHECKS_MAX; checks++) {
@@ -174,22 +184,28 @@ export class KeptNars {
       if (stored.seal === kept.seal) return this.#found({ kept, stored });
       const content = this.#known.contentOf(kept.at, stored.seal);
       if (content === "right") return this.#found({ kept, stored });
-      if (content === "wrong") return void await stored[Symbol.asyncDispose]();
-      if (await this.#checked({ name, kept, stored, requestId }) !== "right") return undefined;
+      if (content === "wrong") {
+        await stored[Symbol.asyncDispose]();
+        return content;
+      }
+      const checked = await this.#checked({ name, kept, stored, requestId });
+      if (checked !== "right") return checked;
     }
     return undefined;
   }
 
   /**
    * Opens the file as `find` does, reads all of it and compares its hash, whatever its seal says.
-   * "wrong": it is being removed, like every damaged file. `undefined`: it is not here.
+   * "wrong": it is cut or changed, and is being removed like every damaged file. `undefined`: it is
+   * not here.
    */
   async verify(
     nar: NarRecord,
     requestId: string,
     options: OpenOptions,
   ): Promise<{ readonly content: Content; readonly bytes: number } | undefined> {
-    const file = await this.find(nar, requestId, { ...options, fresh: true });
+    const file = await this.#find(nar, requestId, { ...options, fresh: true });
+    if (file === "wrong") return { content: file, bytes: 0 };
     if (file === undefined) return undefined;
     const { kept } = file;
     const isRight = this.#isRight(
@@ -218,11 +234,13 @@ export class KeptNars {
     name: NarName,
     kept: KeptFile,
     { found, requestId }: { readonly found: number | "nothing"; readonly requestId: string },
-  ): Promise<undefined> {
+  ): Promise<"wrong" | undefined> {
     // A download repairs it, or a file that another process left will.
-    if (this.#deps.downloads.has(name)) return;
+    if (this.#deps.downloads.has(name)) return undefined;
     this.noteLost(kept, { nar: name, expected: kept.fileSize, found, request_id: requestId });
-    if (found !== "nothing") await clock.within(this.#noted(this.#remove(kept)), REMOVAL_WAIT_MS);
+    if (found === "nothing") return undefined;
+    await clock.within(this.#noted(this.#remove(kept)), REMOVAL_WAIT_MS);
+    return "wrong";
   }
 
   /** Logs the first finding of a lost file, and later that its NAR is stored again. */
