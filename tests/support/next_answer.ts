@@ -15,8 +15,12 @@ export function nextAnswer(store: Pick<MetadataStore, Finder>, method: Finder): 
   const released = Promise.withResolvers<void>();
   const find: (key: never) => Promise<unknown> = store[method].bind(store);
   const own = Object.getOwnPropertyDescriptor(store, method);
+  let isNext = true;
   Object.assign(store, {
     async [method](key: never) {
+      // A wrapper around the store may still have this method then.
+      if (!isNext) return await find(key);
+      isNext = false;
       if (own === undefined) Reflect.deleteProperty(store, method);
       else Object.defineProperty(store, method, own);
       const row = await find(key);
