@@ -10,8 +10,8 @@ const MEANING = {
   "absent": { status: 404, level: "debug" },
   "upstream-down": { status: 404, level: "warn" },
   "corrupt": { status: 404, level: "error" },
-  /** A condition of this machine, such as a full disk. 404 makes Nix try its next substituter. */
-  "unavailable": { status: 404, level: "error" },
+  /** A condition of this machine or its storage, such as a full disk. */
+  "unavailable": { status: 503, level: "error" },
   /** The database does not answer. The log has said so, once for all requests. */
   "away": { status: 503, level: "debug" },
   /** The same for a narinfo that is there. A client would remember a 404 for an hour. */
@@ -29,6 +29,9 @@ export type Facts = Readonly<Record<string, Fact>>;
 
 /** What clients learn of the kind "away": their next try may work. */
 export const DATABASE_AWAY = "the database does not answer";
+
+/** What they learn of the kind "unavailable": the storage, the disk or a queue of writes fails. */
+export const CANNOT_NOW = "larder cannot do this at the moment: its log says why";
 
 /** An expected failure. `message` and `facts` go to the log, never to a client. */
 export class Failure extends Error {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { Bytes } from "../../src/base/bytes.ts";
+import { CANNOT_NOW, Failure } from "../../src/base/failure.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { testWhere } from "../support/program.ts";
@@ -360,4 +361,21 @@ Deno.test("pins: a second verification is refused while one runs", async () => {
   assert.equal(second.status, 503);
   await first.text();
   assert.equal((await world.cache.request("POST", "/pins/verify")).status, 200);
+});
+
+Deno.test("pins: a verification without the storage says 503 and why, not that it is absent", async () => {
+  await using world = await worldOf("");
+  const { cache } = world;
+  for (const object of objects) await world.pull(object);
+  const { nars } = cache;
+  const open = nars.open.bind(nars);
+  nars.open = () => Promise.reject(new Failure("unavailable", "Cannot open NAR file"));
+  const answer = await cache.request("POST", "/pins/verify");
+  const told = [answer.status, await answer.text(), answer.headers.get("retry-after")];
+  assert.deepEqual(told, [503, `${CANNOT_NOW}\n`, "5"]);
+  const nar = await cache.get(await cache.narPath(leaf.storePathHash));
+  assert.equal(nar.status, 200, "a client has it from the upstream");
+  await nar.bytes();
+  nars.open = open;
+  assert.equal((await cache.request("POST", "/pins/verify")).status, 200);
 });

@@ -1,4 +1,4 @@
-import { DATABASE_AWAY, Failure, meaningOf, messageOf } from "../../base/failure.ts";
+import { CANNOT_NOW, DATABASE_AWAY, Failure, meaningOf, messageOf } from "../../base/failure.ts";
 import { clock, dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
@@ -177,6 +177,9 @@ function failed(
   const head = request.method === "HEAD";
   const isAway = kind === "away" || kind === "out-of-reach";
   if (isAway && status === 503) return lineAnswer(503, DATABASE_AWAY, head, RETRY_AFTER);
+  if (kind === "unavailable" && status === 503) {
+    return lineAnswer(503, CANNOT_NOW, head, RETRY_AFTER);
+  }
   const headers = kind === "busy" ? RETRY_AFTER : cacheResultOf(route, status);
   return statusAnswer(status, head, headers);
 }
