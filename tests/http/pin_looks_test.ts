@@ -169,6 +169,40 @@ testWhere(NARS_ELSEWHERE, "pins: a pin that is kept complete gets a lost file ba
 
 testWhere(
   NARS_ELSEWHERE,
+  "pins: a lost file that an explanation finds is a problem of its pin within seconds",
+  async () => {
+    await using world = await worldOf("");
+    const { cache } = world;
+    for (const object of objects) await world.pull(object);
+    await cache.lookAtPins();
+    assert.equal((await world.shown()).missing, 0);
+    Deno.removeSync(await world.fileOf(leaf));
+    await (await cache.get(`/explain?path=${leaf.storePathHash}`)).text();
+    await eventually("it is incomplete", async () => (await world.shown()).missing === 1);
+    await eventually("it is a problem", async () => (await world.problems()).length === 1);
+    assert.equal((await world.problems())[0].over_at, null);
+  },
+);
+
+testWhere(
+  NARS_ELSEWHERE,
+  "pins: a lost file that an explanation finds is fetched at once for a pin that stays complete",
+  async () => {
+    await using world = await worldOf("?keep-complete=true");
+    const { cache } = world;
+    await eventually("all is here", async () => (await world.shown()).missing === 0);
+    const file = await world.fileOf(leaf);
+    Deno.removeSync(file);
+    await (await cache.get(`/explain?path=${leaf.storePathHash}`)).text();
+    await eventually("it was a problem", async () => (await world.problems()).length === 1);
+    await eventually("it is here again", async () => (await world.shown()).missing === 0);
+    assert.ok(Deno.statSync(await world.fileOf(leaf)).isFile);
+    await eventually("it is over", async () => (await world.problems())[0].over_at !== null);
+  },
+);
+
+testWhere(
+  NARS_ELSEWHERE,
   "pins: a lost file that a client fetches again makes its pin complete within seconds",
   async () => {
     await using world = await worldOf("");

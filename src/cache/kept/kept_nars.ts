@@ -66,6 +66,7 @@ export class KeptNars {
   /** The lost files that the log has named, until their NARs are stored again. */
   readonly #reported = lruOf<StoredName, number>({ countMax: ENTRIES_MAX });
 
+  #wasLost: (narName: NarName) => void = () => undefined;
   #returned: (narName: NarName) => void = () => undefined;
 
   /** Removals and seals that no request waits for any more. */
@@ -73,6 +74,11 @@ export class KeptNars {
 
   constructor(deps: KeptNarsDeps) {
     this.#deps = deps;
+  }
+
+  /** Calls `on` when a kept file is found lost, by whatever looked for it. */
+  whenLost(on: (narName: NarName) => void): void {
+    this.#wasLost = on;
   }
 
   /** Calls `on` when a lost file is found again: a disk was away. */
@@ -249,6 +255,7 @@ export class KeptNars {
     this.#lost.set(at, this.#deps.nowMs());
     this.#reported.set(at, this.#deps.nowMs());
     this.#deps.log.event("stored-nar-damaged", facts);
+    this.#wasLost(narNameOf(at));
   }
 
   /** `undefined` for an unreadable file. After "right" the caller opens it again. */

@@ -12,6 +12,7 @@ import type {
 } from "../../metadata/metadata_store.ts";
 import type { Changed } from "../../metadata/change_feed.ts";
 import { LOST_MAX, type PinLook, type PinNoter } from "../../metadata/pin_look.ts";
+import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";
 import { type ClosureLister, type ClosurePath, shownNotes } from "../../pins/pinned_closures.ts";
@@ -65,7 +66,7 @@ const ASKED_MAX = 10_000;
 /** No count by the rows is that: the next one leads to a look that asks the upstreams. */
 const UNLIKE_ANY = -1;
 
-/** In place of names: whatever is missing may have come. */
+/** In place of names: whatever is missing may have come, and whatever is here may be lost. */
 const ANYTHING = "*";
 
 /** A fetch or a question waits so long while clients' requests queue. */
@@ -81,7 +82,11 @@ const PROGRESS_EVERY_MS = 1_000;
 const REQUEST_ID = "pins";
 
 export interface PinLooksDeps {
-  readonly metadata: PinFinder & PinNoter & NarinfoFinder & Pick<NarFinder, "findNar">;
+  readonly metadata:
+    & PinFinder
+    & PinNoter
+    & NarinfoFinder
+    & Pick<NarFinder, "findNar" | "narinfosOf">;
   readonly closures: Pick<ClosureLister, "paths">;
   readonly counts: Pick<PinReads, "closures">;
   readonly kept: Pick<KeptNars, "find" | "verify">;
@@ -100,7 +105,10 @@ export interface PinLooksDeps {
 /** The missing paths of closures by the rows, at their last count. */
 type MissingCounts = ReadonlyMap<StorePathHash, number>;
 
-/** What a look looks at: all paths, or those that the last one missed. It then asks no upstream. */
+/**
+ * What a look looks at: all paths, or those that the last one missed or that may be lost since. It
+ * then asks no upstream.
+ */
 type Scope = "all" | "missing";
 
 /** What would end that paths are missing. */
@@ -120,6 +128,8 @@ interface Looking {
   readonly asked: Map<StorePathHash, Whereabouts>;
   readonly damaged: Set<StorePathHash>;
   readonly progress: { paths: number; bytes: number };
+  /** The time of fetches: it is none of looking. */
+  fetchMs: number;
 }
 
 /** Where a missing path still is: "unknown" while an upstream cannot tell. */
@@ -129,7 +139,8 @@ type Whereabouts = "upstream" | "nowhere" | "unknown" | "unasked";
  * Looks at every path of each pinned closure once a night, and soon after a pin, or a change of
  * what its closure lacks. A path is here if its kept file is the verified one. Of the others larder
  * asks the upstreams. Where a pin says so, it fetches them first. Seconds after a missing path has
- * arrived, larder looks at the missing ones again.
+ * arrived, larder looks at the missing ones again. Seconds after whatever found a kept file lost,
+ * it looks at that one in each closure.
  *
  * One member looks at a time, and writes what it found into the pin's row. All members take the
  * problem from there.
@@ -149,6 +160,10 @@ export class PinLooks implements AsyncDisposable {
   readonly #awaited = new Map<StorePathHash, Awaited>();
   /** Narinfos and NARs that have come since the last look. */
   readonly #arrived = new Set<string>();
+  /** NARs whose kept files were found lost since. */
+  readonly #lost = new Set<string>();
+  /** Per pin, the paths that may be lost since its last look, if its closure has them. */
+  readonly #doubted = new Map<StorePathHash, ReadonlySet<string>>();
   readonly #asked = lruOf<StorePathHash, Whereabouts>({ countMax: ASKED_MAX });
   #settling: Timer | undefined;
   #settledAtMs = -Infinity;
@@ -184,6 +199,12 @@ export class PinLooks implements AsyncDisposable {
     if (names.length === 0) return;
     const isFull = this.#arrived.size >= AWAITED_MAX;
     for (const name of names) this.#arrived.add(isFull ? ANYTHING : name);
+    this.#settleSoon();
+  }
+
+  /** The kept file of a NAR was found lost: looks soon at the pins that reach it. */
+  lost(narName: NarName): void {
+    this.#lost.add(this.#lost.size >= LOST_MAX ? ANYTHING : narName);
     this.#settleSoon();
   }
 
@@ -278,6 +299,8 @@ export class PinLooks implements AsyncDisposable {
       for (const known of [this.#again, this.#awaited]) {
         for (const root of known.keys()) if (!short.has(root)) known.delete(root);
       }
+      for (const root of this.#doubted.keys()) if (!roots.has(root)) this.#doubted.delete(root);
+      await this.#doubt(pins);
       const counted = await this.#counted(pins);
       if (this.#due(pins, counted).length === 0 || !await this.#lookAll(counted)) return;
       await this.#problem.judge(await this.#deps.metadata.pins());
@@ -289,7 +312,7 @@ export class PinLooks implements AsyncDisposable {
     this.#settling ??= clock.after(Math.max(SETTLE_MS, this.#pauseMs), () => {
       this.#settling = undefined;
       this.#match();
-      if (this.#again.size === 0) return;
+      if (this.#again.size === 0 && this.#lost.size === 0) return;
       if (this.#running === undefined && this.#pauseMs <= 0) void this.run();
       else this.#settleSoon();
     }, false);
@@ -311,6 +334,26 @@ export class PinLooks implements AsyncDisposable {
     if (this.#looking === 0) this.#arrived.clear();
   }
 
+  /** Notes for each pin which paths were found lost, unless its last look says so. */
+  async #doubt(pins: readonly PinRoot[]): Promise<void> {
+    const nars = [...this.#lost];
+    if (nars.length === 0) return;
+    const { metadata } = this.#deps;
+    const paths: string[] = [];
+    for (const nar of nars) {
+      paths.push(...nar === ANYTHING ? [nar] : await metadata.narinfosOf(nar as NarName));
+    }
+    for (const nar of nars) this.#lost.delete(nar);
+    for (const { storePathHash: root, look } of pins) {
+      const { lost = [] } = look ?? {};
+      const known = new Set<string>(lost);
+      // A disk is away, and the pin says so.
+      if (lost.length >= LOST_MAX || paths.every((path) => known.has(path))) continue;
+      const doubted = new Set([...this.#doubted.get(root) ?? [], ...paths]);
+      this.#doubted.set(root, doubted.size > LOST_MAX ? new Set([ANYTHING]) : doubted);
+    }
+  }
+
   #ended(): void {
     this.#looking--;
     if (this.#arrived.size > 0) this.#settleSoon();
@@ -329,7 +372,8 @@ export class PinLooks implements AsyncDisposable {
     try {
       for (const { storePathHash, scope } of due) {
         looking.signal.throwIfAborted();
-        const startedAtMs = clock.nowMs();
+        const startedAtMs = clock.nowMs() - looking.fetchMs;
+        const doubted = this.#doubted.get(storePathHash);
         this.#wanted.delete(storePathHash);
         this.#again.delete(storePathHash);
         const pin = await metadata.findPin(storePathHash);
@@ -337,13 +381,14 @@ export class PinLooks implements AsyncDisposable {
         try {
           await this.#look(pin, looking, scope);
           this.#failed.delete(storePathHash);
+          if (doubted === this.#doubted.get(storePathHash)) this.#doubted.delete(storePathHash);
         } catch (error) {
           looking.signal.throwIfAborted();
           // For example, the storage does not answer, or the closure is too large.
           this.#failed.set(storePathHash, clock.nowMs());
           log.debug("pin not looked at", { hash: storePathHash, error: messageOf(error) });
         }
-        if (scope === "missing") settleMs += clock.nowMs() - startedAtMs;
+        if (scope === "missing") settleMs += clock.nowMs() - looking.fetchMs - startedAtMs;
       }
     } finally {
       if (settleMs > 0) [this.#settleMs, this.#settledAtMs] = [settleMs, clock.nowMs()];
@@ -374,6 +419,7 @@ export class PinLooks implements AsyncDisposable {
     if (clock.nowMs() - failedAtMs < AGAIN_MS) return undefined;
     if (look === undefined || look.atMs < lastNightMs(nowMs)) return "all";
     if (missing !== undefined && missing !== look.uncounted) return "all";
+    if (this.#doubted.has(storePathHash)) return "missing";
     if (look.missing === 0) return undefined;
     if (keepComplete === true && nowMs - look.atMs >= AGAIN_MS) return "all";
     // This process does not know what was missing where another one has looked.
@@ -397,9 +443,13 @@ export class PinLooks implements AsyncDisposable {
 
   async #look(pin: PinRoot, looking: Looking, scope: Scope): Promise<PinLook> {
     const { metadata, closures, nowMs, looked } = this.#deps;
-    const { storePathHash: root, keepComplete, look: before } = pin;
+    const { storePathHash: root, keepComplete } = pin;
+    let { look: before } = pin;
     const { lost: lostBefore = [] } = before ?? {};
-    const suspects = scope === "missing" && lostBefore.length < LOST_MAX && new Set(lostBefore);
+    const doubted = this.#doubted.get(root) ?? new Set();
+    const isAny = doubted.has(ANYTHING);
+    const suspects = scope === "missing" && !isAny && lostBefore.length < LOST_MAX &&
+      new Set([...lostBefore, ...doubted]);
     for (let round = 0;; round++) {
       const paths = await closures.paths(root, looking.signal);
       const isHere = await eachOf(
@@ -412,12 +462,7 @@ export class PinLooks implements AsyncDisposable {
       );
       const missing = paths.filter((_, at) => !isHere[at]);
       if (scope === "all" && missing.length > 0 && keepComplete && round < ROUNDS_MAX) {
-        const fetched = await eachOf(
-          missing,
-          looking,
-          ({ storePathHash }) => this.#fetch(storePathHash, looking),
-        );
-        if (fetched.some(Boolean)) continue;
+        if (await this.#fetchAll(missing, looking)) continue;
       }
       const atMs = nowMs();
       const completeAtMs = missing.length === 0 ? atMs : before?.completeAtMs;
@@ -438,8 +483,26 @@ export class PinLooks implements AsyncDisposable {
       await metadata.notePin(root, { look });
       looked();
       await this.#await(root, look, missing, looking);
-      return look;
+      const isNew = ({ storePathHash }: ClosurePath) => isAny || doubted.has(storePathHash);
+      const toFetch = scope === "missing" && keepComplete ? missing.filter(isNew) : [];
+      if (toFetch.length === 0 || round > 0) return look;
+      // A fetch takes its time: the loss is a problem already.
+      await this.judge();
+      if (!await this.#fetchAll(toFetch, looking)) return look;
+      before = look;
     }
+  }
+
+  /** False where nothing new came. */
+  async #fetchAll(missing: readonly ClosurePath[], looking: Looking): Promise<boolean> {
+    const startedAtMs = clock.nowMs();
+    const fetched = await eachOf(
+      missing,
+      looking,
+      ({ storePathHash }) => this.#fetch(storePathHash, looking),
+    );
+    looking.fetchMs += clock.nowMs() - startedAtMs;
+    return fetched.some(Boolean);
   }
 
   /** Notes what would end that the paths are missing. */
@@ -619,7 +682,15 @@ function isAlike(look: PinLook, before: PinLook): boolean {
 
 function lookingOf(signal: AbortSignal, reads: boolean): Looking {
   const progress = { paths: 0, bytes: 0 };
-  return { signal, reads, whole: new Set(), asked: new Map(), damaged: new Set(), progress };
+  return {
+    signal,
+    reads,
+    whole: new Set(),
+    asked: new Map(),
+    damaged: new Set(),
+    progress,
+    fetchMs: 0,
+  };
 }
 
 /** The last time that the nightly look was due. */

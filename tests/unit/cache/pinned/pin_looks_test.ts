@@ -341,6 +341,79 @@ playTest(
   },
 );
 
+playTest(
+  "pin looks: a kept file that is found lost is a problem within seconds, while it is",
+  async (parts) => {
+    const { state, problems, looks } = parts;
+    await clock.pause(61_000);
+    const nar = await parts.narOf(0) ?? ("" as NarName);
+    const { opened, asked: { length: asked } } = state;
+    state.gone.add(nar);
+    looks.lost(nar);
+    await clock.pause(3_000);
+    const { missing, unasked, lost } = await parts.look() ?? {};
+    assert.deepEqual([missing, unasked, lost], [1, 1, [hashOfNode(0)]]);
+    assert.deepEqual([state.opened - opened, state.asked.length], [1, asked], "the lost one alone");
+    for (let hour = 0; hour < 3; hour++) {
+      assert.ok(problems.list().every((one) => isPresent(one, clock.wallMs())));
+      assert.deepEqual(problems.list().length, 1);
+      await clock.pause(HOUR_MS);
+    }
+    assert.equal((await parts.look())?.nowhere, 1, "the next look by the rows asks");
+    const { listed } = state;
+    looks.lost(nar);
+    await clock.pause(3_000);
+    assert.equal(state.listed, listed, "the last look knows it");
+  },
+);
+
+playTest(
+  "pin looks: a kept file that is found lost is fetched at once for a pin that stays complete",
+  async (parts) => {
+    const { metadata, state, problems, deps } = parts;
+    await parts.looks[Symbol.asyncDispose]();
+    const fetched: NarName[] = [];
+    const downloads = {
+      join: ({ name }: { readonly name: NarName }) => {
+        fetched.push(name);
+        const ended = async () => {
+          await clock.pause(60_000);
+          state.gone.delete(name);
+        };
+        return { download: { ended, state: { state: "kept" } } };
+      },
+    } as unknown as PinLooksDeps["downloads"];
+    await using looks = new PinLooks({ ...deps, downloads });
+    await metadata.notePin(ROOT, { keepComplete: true });
+    await clock.pause(61_000);
+    const nar = await parts.narOf(0) ?? ("" as NarName);
+    state.gone.add(nar);
+    looks.lost(nar);
+    await clock.pause(30_000);
+    assert.equal((await parts.look())?.missing, 1, "it says so until it is here");
+    assert.equal(problems.list()[0]?.overAtMs, undefined);
+    await clock.pause(40_000);
+    assert.deepEqual([(await parts.look())?.missing, fetched], [0, [nar]]);
+    assert.notEqual(problems.list()[0]?.overAtMs, undefined);
+    state.gone.add(nar);
+    looks.lost(nar);
+    await clock.pause(3_000);
+    assert.equal((await parts.look())?.missing, 1, "the time of a fetch delays no look");
+  },
+);
+
+playTest("pin looks: looks at what is lost take a tenth of the time", async (parts) => {
+  const { state, looks } = parts;
+  await clock.pause(61_000);
+  state.listMs = 2_000;
+  const { listed } = state;
+  for (let count = 0; count < 600; count++) {
+    looks.lost(await parts.narOf(count % 3) ?? ("" as NarName));
+    await clock.pause(100);
+  }
+  assert.ok(state.listed - listed <= 4, `${state.listed - listed} in a minute`);
+});
+
 playTest("pin looks: the problem is there again seconds after a restart", async (parts) => {
   await loseOne(parts);
   await parts.looks[Symbol.asyncDispose]();
