@@ -38,9 +38,11 @@ function listOf(pulls: readonly ShownPull[], nowMs: number, folder = "pulls/"): 
 function mostOf(pull: Pull): string {
   const { ms, waitingMs, fetchingMs, upstreams: [slowest] } = pull;
   if (slowest?.host === undefined || (waitingMs + fetchingMs) * 2 < ms) return "";
-  const slowestMs = Math.min(ms, slowest.waitedMs + slowest.sentMs);
-  const what = slowest.waitedMs >= slowest.sentMs ? "waiting for" : "fetching from";
-  return `, of which ${shortTime(slowestMs)} ${what} ${slowest.host}`;
+  const { waitedMs, sentMs, host } = slowest;
+  const what = waitedMs >= sentMs ? "waiting for" : "fetching from";
+  const whole = shortTime(ms);
+  const part = shortTime(Math.min(ms, Math.max(waitedMs, sentMs)));
+  return `, ${part === whole ? "almost all of it" : `of which ${part}`} ${what} ${host}`;
 }
 
 function row({ pull, client }: ShownPull, nowMs: number, folder: string): Html {

@@ -157,3 +157,18 @@ Deno.test("page: a timeline draws each slow path where its time went, the slowes
   assert.match(second, /<b>openssl-3\.6\.0<\/b> <span class="quiet">sent in 40 ms, 9 B<\/span>/);
   assert.match(html, /41 paths more took less time/);
 });
+
+Deno.test("page: of a pull it says the time of one kind alone, and never the whole twice", () => {
+  const line = (ms: number, waitedMs: number, sentMs: number) => {
+    const times = { waitedMs, sentMs, paths: 1, inVain: 0, sentPaths: 1 };
+    const upstreams = [{ host: "a.org", ...times }];
+    const pull = { ...PULL, ms, waitingMs: waitedMs, fetchingMs: sentMs, upstreams };
+    return /, ((?:of which|almost).*)<\/summary>/.exec(
+      String(pullsPart([{ ...shown, pull }], BEGIN_MS)),
+    )?.[1];
+  };
+  assert.equal(line(15_000, 3_600, 11_000), "of which 11 s fetching from a.org");
+  assert.equal(line(15_000, 11_000, 3_600), "of which 11 s waiting for a.org");
+  assert.equal(line(14_000, 0, 13_900), "almost all of it fetching from a.org");
+  assert.equal(line(14_000, 20_000, 0), "almost all of it waiting for a.org");
+});
