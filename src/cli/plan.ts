@@ -179,8 +179,8 @@ function jsonOf(summary: PlanSummary, { entries, upstreams }: ClosurePlan): obje
     ...summary,
     nowhere: { ...nowhere, without_derivation: withoutDerivation },
     upstream: { ...upstream, seconds, unmeasured_bytes: unmeasuredBytes },
-    upstreams: upstreams.map(({ url, isUp, bytesPerSecond = null }) => ({
-      ...{ url, is_up: isUp, bytes_per_second: bytesPerSecond },
+    upstreams: upstreams.map(({ url, isUp, bytesPerSecond = null, latencyMs = null }) => ({
+      ...{ url, is_up: isUp, bytes_per_second: bytesPerSecond, latency_ms: latencyMs },
     })),
     list: entries.map(({ hash, name = null, state, nar = null, bytes = null, ...more }) => ({
       ...{ hash, name, state, nar, bytes, upstreams: more.upstreams },

@@ -103,6 +103,9 @@ Deno.test("larder plan --json: all paths, and the bytes of a shared NAR file onc
     plan.list.map(({ name, state }: { name: string; state: string }) => `${name} ${state}`).sort(),
     ["absent-1.0 nowhere", "link-0 here", "twin-1 upstream", "twin-2 upstream"],
   );
+  const [{ latency_ms, ...one }] = plan.upstreams;
+  assert.equal(typeof latency_ms, "number", "narinfos were asked for");
+  assert.deepEqual(one, { url: at.upstream.url, is_up: true, bytes_per_second: null });
 });
 
 Deno.test("larder plan --fetch: what is upstream is here afterwards, and nothing else moves", async () => {
