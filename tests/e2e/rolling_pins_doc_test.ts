@@ -50,7 +50,10 @@ docTest("docs/rolling-pins.md: the steps of CI keep a branch's results, and end 
     await at.run(`${at.push}\nGITHUB_REF_NAME=main\n${keep}`);
   }
   assert.deepEqual(await at.names(), [{ name: "ci/main", roots: at.newest(4) }]);
-  await assert.rejects(at.run(`GITHUB_REF_NAME='no name'\n${keep}`), /error: 400/);
+  await at.run(`GITHUB_REF_NAME='a/fix#12'\n${keep}`);
+  assert.deepEqual((await at.names()).map(({ name }) => name), ["ci/a/fix-12", "ci/main"]);
+  await at.run(`BRANCH='a/fix#12'\n${forget}`);
+  await assert.rejects(at.run(`GITHUB_REF_NAME=/\n${keep}`), /error: 400/);
   await at.run(`BRANCH=main\n${forget}`);
   assert.deepEqual(await at.names(), []);
 });

@@ -109,14 +109,14 @@ Deno.test("pin names: the closures of the pins say what holds each", async () =>
 Deno.test("pin names: a path that is not here is 404, and nothing is fetched or rolled", async () => {
   await using at = await scene();
   await at.roll("a", 1, one);
-  for (const root of [UNKNOWN, "x", "", `e${UNKNOWN.slice(1)}`]) {
+  for (const root of [UNKNOWN]) {
     assert.equal((await at.send("POST", { name: "a", keep: 1, root })).status, 404);
   }
   assert.equal((await at.send("DELETE", { name: "b" })).status, 404, "nothing is under it");
   assert.deepEqual(await at.pins(), [one]);
 });
 
-Deno.test("pin names: bad input gets a sentence that does not repeat it", async () => {
+Deno.test("pin names: bad input gets a sentence, which repeats what is plain", async () => {
   await using at = await scene();
   const good = { name: "a", keep: 1, root: one };
   const long = "a".repeat(NAME_LENGTH_MAX + 1);
@@ -140,17 +140,35 @@ Deno.test("pin names: bad input gets a sentence that does not repeat it", async 
       const { status, text } = await at.send(method, values);
       assert.equal(status, 400, name);
       assert.match(text, /^Bad Request: expected a name such as host\/laptop: [ -~]*\n$/);
+      assert.ok(!text.includes("<"), "it is nothing that a browser could take for HTML");
     }
   }
+  const branch = await at.send("POST", { ...good, name: "ci/fix#12" });
+  assert.match(branch.text, /at most 100 characters, not ci\/fix#12\n$/);
   for (const keep of ["0", "", "-1", "1.5", "x", "1e2", KEEP_MAX + 1, "9".repeat(40)]) {
     const { status, text } = await at.send("POST", { ...good, keep });
-    assert.deepEqual([status, text], [400, `Bad Request: expected keep from 1 to ${KEEP_MAX}\n`]);
+    const not = keep === "" ? "" : `, not ${keep}`;
+    const line = `Bad Request: expected keep from 1 to ${KEEP_MAX}${not}\n`;
+    assert.deepEqual([status, text], [400, line]);
   }
-  for (const query of ["", "name=a", "name=a&keep=1", `keep=1&root=${one}`, `name=a&root=${one}`]) {
+  for (const root of ["xyz", "", `e${UNKNOWN.slice(1)}`, `/nix/store/${one}-x`]) {
+    const { status, text } = await at.send("POST", { ...good, root });
+    const not = root === "" ? "" : `, not ${root}`;
+    const form = 'root, the 32 characters between "/nix/store/" and the name';
+    assert.deepEqual([status, text], [400, `Bad Request: expected ${form}${not}\n`]);
+  }
+  const missing = {
+    "": "name, keep, root",
+    "name=a": "keep, root",
+    "name=a&keep=1": "root",
+    [`keep=1&root=${one}`]: "name",
+    [`name=a&root=${one}`]: "keep",
+  };
+  for (const [query, names] of Object.entries(missing)) {
     const answer = await at.cache.request("POST", `/pins/names?${query}`);
     assert.deepEqual([answer.status, await answer.text()], [
       400,
-      "Bad Request: expected name, keep and root, each of them once\n",
+      `Bad Request: expected name, keep and root, each of them once: without ${names}\n`,
     ]);
   }
   const twice = `name=a&name=b&keep=1&root=${one}`;

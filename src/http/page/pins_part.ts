@@ -100,9 +100,9 @@ function completeness(
   }
   const { paths, missing, upstream, nowhere, unasked = 0, examples } = look;
   if (missing === 0) {
-    return markup`Complete${keep_complete && ", and larder keeps it so"}: all ${
-      counted(paths, "path")
-    } are here, looked at ${ago(look.at, at)}`;
+    return markup`Complete${keep_complete && ", and larder keeps it so"}: ${
+      paths === 1 ? "its 1 path is" : `all ${counted(paths, "path")} are`
+    } here, looked at ${ago(look.at, at)}`;
   }
   const unknown = missing - upstream - nowhere - unasked;
   const where = [

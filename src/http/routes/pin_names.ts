@@ -5,7 +5,7 @@ import type { PinReads } from "../../pins/pin_reads.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { type Answer, lineAnswer } from "../message/answer.ts";
 import { queryIn } from "../message/query.ts";
-import { FLAG_FORM, isFlag, KEEP_COMPLETE, listRoute, NO_HASH, NOT_STORED } from "./pins.ts";
+import { FLAG_FORM, HASH_FORM, isFlag, KEEP_COMPLETE, listRoute, NOT_STORED } from "./pins.ts";
 import type { Route } from "./router.ts";
 
 /**
@@ -25,18 +25,19 @@ export function pinNamesRoute(
       ...list.methods,
       async POST({ request }) {
         const query = new URLSearchParams(queryIn(request.url));
-        const [name, keepText, root] = ["name", "keep", "root"].map((one) => query.get(one));
+        const wanted = ["name", "keep", "root"];
+        const [name, keepText, root] = wanted.map((one) => query.get(one));
         if (name == null || keepText == null || root == null) {
-          return bad("name, keep and root, each of them once");
+          const missing = wanted.filter((one) => !query.has(one)).join(", ");
+          return bad(`name, keep and root, each of them once: without ${missing}`);
         }
         const keeps = query.get(KEEP_COMPLETE);
-        if (keeps !== null && !isFlag(keeps)) return bad(FLAG_FORM);
+        if (keeps !== null && !isFlag(keeps)) return bad(FLAG_FORM, keeps);
         const keepComplete = keeps === null ? undefined : keeps === "true";
-        if (!isPinName(name)) return bad(NAME_FORM);
+        if (!isPinName(name)) return bad(NAME_FORM, name);
         const keep = wholeNumber(keepText);
-        if (!isKeep(keep)) return bad(`keep from 1 to ${KEEP_MAX}`);
-        // As for a plain pin: an invalid hash is never in the cache.
-        if (!isStorePathHash(root)) return lineAnswer(404, NO_HASH);
+        if (!isKeep(keep)) return bad(`keep from 1 to ${KEEP_MAX}`, keepText);
+        if (!isStorePathHash(root)) return bad(`root, ${HASH_FORM}`, root);
         if (!await pins.roll({ name, keep }, root, keepComplete)) {
           return lineAnswer(404, NOT_STORED);
         }
@@ -44,7 +45,7 @@ export function pinNamesRoute(
       },
       async DELETE({ request }) {
         const name = new URLSearchParams(queryIn(request.url)).get("name") ?? "";
-        if (!isPinName(name)) return bad(NAME_FORM);
+        if (!isPinName(name)) return bad(NAME_FORM, name);
         if (!await pins.unpinName(name)) return lineAnswer(404, "Not Found: nothing is under it");
         return lineAnswer(200, `nothing is pinned under ${name}`);
       },
@@ -52,9 +53,12 @@ export function pinNamesRoute(
   };
 }
 
-/** Its text does not repeat what was given, as that is untrusted. */
-function bad(expected: string): Answer {
-  return lineAnswer(400, `Bad Request: expected ${expected}`);
+/** What an answer may repeat, though it is untrusted: neither a terminal nor HTML reads it. */
+const REPEATED_REGEXP = /^[\w !#$%()*+,./:;=?@^|~-]{1,100}$/;
+
+function bad(expected: string, given = ""): Answer {
+  const not = REPEATED_REGEXP.test(given) ? `, not ${given}` : "";
+  return lineAnswer(400, `Bad Request: expected ${expected}${not}`);
 }
 
 function shown({ name, keep, roots }: HeldName): unknown {

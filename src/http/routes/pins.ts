@@ -22,10 +22,10 @@ export function isFlag(text: string): boolean {
   return text === "true" || text === "false";
 }
 
+export const HASH_FORM = 'the 32 characters between "/nix/store/" and the name';
+
 /** Neither repeats what was given, as that is untrusted. */
-export const NO_HASH =
-  "Not Found: this is no store path hash; expected the 32 characters between " +
-  '"/nix/store/" and the name';
+const NO_HASH = `Not Found: this is no store path hash; expected ${HASH_FORM}`;
 export const NOT_STORED = "Not Found: no path with this hash is stored; fetch or upload it first";
 
 const PIN_REGEXP = /^\/pin\/([^/]*)\.narinfo$/;

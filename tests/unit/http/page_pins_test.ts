@@ -95,6 +95,10 @@ Deno.test("page: a pin says whether it is complete, or what is missing and where
     /Complete: all 3 paths are here, looked at 10 s ago/,
   );
   assert.match(
+    toldOf([COUNTED], { complete: true, look: { ...whole, paths: 1 } }),
+    /Complete: its 1 path is here, looked at 10 s ago/,
+  );
+  assert.match(
     toldOf([COUNTED], { complete: true, keep_complete: true, look: whole }),
     /Complete, and larder keeps it so: all 3 paths/,
   );
