@@ -160,6 +160,7 @@ export function buildApp(given: AppParts): App {
     }),
   );
   stores.whenArrived?.((arrived) => pinLooks.arrived(arrived));
+  pinReads.whenCounted((closures) => pinLooks.counted(closures));
   cache.kept.whenLost((narName) => pinLooks.lost(narName));
   cache.kept.whenReturned((narName) => pinLooks.arrived({ storePaths: [], nars: [narName] }));
   const pinsChanged = () => {

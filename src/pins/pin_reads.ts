@@ -39,9 +39,15 @@ export class PinReads implements Disposable {
   /** `undefined`: the closures are too large. */
   readonly #graph = new HeldRead<ReferrerGraph | undefined>();
   #lastPins: readonly PinRoot[] = [];
+  #counted: (closures: readonly PinnedClosure[]) => void = () => undefined;
 
   constructor(deps: PinReadsDeps) {
     this.#deps = deps;
+  }
+
+  /** Calls `on` with each count of the closures. */
+  whenCounted(on: (closures: readonly PinnedClosure[]) => void): void {
+    this.#counted = on;
   }
 
   /** The pins in their order: the same list for all until they change. */
@@ -68,7 +74,11 @@ export class PinReads implements Disposable {
       key: "closures",
       run: async (signal) => {
         const key = [generation(), await this.pins()];
-        return await this.#closures.get(key, () => closures.list(signal));
+        return await this.#closures.get(key, async () => {
+          const counted = await closures.list(signal);
+          this.#counted(counted);
+          return counted;
+        });
       },
     });
   }

@@ -62,9 +62,13 @@ function withoutLost(graph: ReferenceGraph, pins: readonly PinRoot[]): Reference
   return { ...graph, narOf };
 }
 
-/** The facts of a pin's notes, for people and programs. */
+/**
+ * The facts of a pin's notes, for people and programs. A pin of which a count misses paths is not
+ * complete, although its last look says so.
+ */
 export function shownNotes(
   { keepComplete: keeps, look }: PinNotes,
+  counted = 0,
 ): Pick<PinnedClosure, "keepComplete" | "complete" | "look"> {
   const keepComplete = keeps ?? false;
   if (look === undefined) return { keepComplete, complete: null, look: null };
@@ -72,7 +76,7 @@ export function shownNotes(
   const at = new Date(atMs).toISOString();
   return {
     keepComplete,
-    complete: missing === 0,
+    complete: missing === 0 && counted === 0,
     look: {
       ...{ at, paths, missing, upstream, nowhere, examples },
       ...unasked > 0 ? { unasked } : {},
@@ -143,7 +147,7 @@ export class PinnedClosures implements ClosureLister {
         pinnedAt: new Date(pinnedAtMs).toISOString(),
         ...(names && { under: names }),
         ...(rolls && { rolls }),
-        ...shownNotes(notes),
+        ...shownNotes(notes, sizes[index]?.missing),
       });
       if (slice.isOver) await slice.yield();
     }

@@ -203,6 +203,29 @@ testWhere(
 
 testWhere(
   NARS_ELSEWHERE,
+  "pins: a pin of which a count misses a path is complete nowhere, and is looked at at once",
+  async () => {
+    await using world = await worldOf("");
+    const { cache } = world;
+    for (const object of objects) await world.pull(object);
+    await cache.lookAtPins();
+    assert.deepEqual(await world.shown(), { keepComplete: false, ...whole });
+    // As `larder fsck --repair` of another process.
+    const row = await cache.metadata.findNarinfo(leaf.storePathHash);
+    const { kept } = await cache.metadata.findNar(row?.narName ?? ("" as never)) ?? {};
+    assert.ok(kept);
+    Deno.removeSync(await world.fileOf(leaf));
+    const mark = { kind: "nar-marked", at: kept.at, owner: "test", isLost: true } as const;
+    await cache.metadata.apply([mark]);
+    const [closure] = await (await cache.get("/pins/closures")).json();
+    assert.deepEqual([closure.stored, closure.missing, closure.complete], [3, 1, false]);
+    await eventually("it is looked at", async () => (await world.shown()).missing === 1);
+    await eventually("it is a problem", async () => (await world.problems()).length === 1);
+  },
+);
+
+testWhere(
+  NARS_ELSEWHERE,
   "pins: a lost file that a client fetches again makes its pin complete within seconds",
   async () => {
     await using world = await worldOf("");

@@ -15,7 +15,12 @@ import { LOST_MAX, type PinLook, type PinNoter } from "../../metadata/pin_look.t
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";
-import { type ClosureLister, type ClosurePath, shownNotes } from "../../pins/pinned_closures.ts";
+import {
+  type ClosureLister,
+  type ClosurePath,
+  type PinnedClosure,
+  shownNotes,
+} from "../../pins/pinned_closures.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -155,6 +160,8 @@ export class PinLooks implements AsyncDisposable {
   readonly #wanted = new Set<StorePathHash>();
   /** When a look at a pin could not tell. */
   readonly #failed = lruOf<StorePathHash, number>({ countMax: FAILED_MAX });
+  /** When a count contradicted the last look at a pin. */
+  readonly #contradicted = lruOf<StorePathHash, number>({ countMax: FAILED_MAX });
   /** Pins of which a missing path may be here now. */
   readonly #again = new Set<StorePathHash>();
   readonly #awaited = new Map<StorePathHash, Awaited>();
@@ -206,6 +213,21 @@ export class PinLooks implements AsyncDisposable {
   lost(narName: NarName): void {
     this.#lost.add(this.#lost.size >= LOST_MAX ? ANYTHING : narName);
     this.#settleSoon();
+  }
+
+  /** Somebody has counted: looks now at the pins that lack a path, and were complete. */
+  counted(
+    closures: readonly Pick<PinnedClosure, "root" | "missing" | "look">[],
+  ): void {
+    const nowMs = clock.nowMs();
+    for (const { root, missing, look } of closures) {
+      if (missing === 0 || look?.missing !== 0) continue;
+      const failedAtMs = this.#failed.get(root) ?? -Infinity;
+      const beforeMs = this.#contradicted.get(root) ?? -Infinity;
+      if (nowMs - failedAtMs < AGAIN_MS || nowMs - beforeMs < TICK_MS) continue;
+      this.#contradicted.set(root, nowMs);
+      this.want(root);
+    }
   }
 
   /** Looks at the pins that are due. A second call joins. Never rejects. */

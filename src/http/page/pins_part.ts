@@ -59,7 +59,7 @@ function pin(
     name !== null && markup` <code>${root}</code>`
   }</div><span
  class="detail">${facts}, pinned ${ago(pinned_at, at)}${holders}</span><span
- class="detail">${completeness(notes, at)}</span>${
+ class="detail">${completeness(notes, missing ?? 0, at)}</span>${
     mayManage && unpinForm({ root, name, section: "pins" })
   }</li>`;
 }
@@ -91,6 +91,7 @@ function turns({ from, shown, count, range }: Turns): Part {
 /** Whether its closure could be copied without an upstream. */
 function completeness(
   { keep_complete, look }: Pick<PinnedRootStats, "keep_complete" | "look">,
+  missingNow: number,
   at: string,
 ): Html {
   if (look === null) {
@@ -99,6 +100,11 @@ function completeness(
     }`;
   }
   const { paths, missing, upstream, nowhere, unasked = 0, examples } = look;
+  if (missing === 0 && missingNow > 0) {
+    return markup`Incomplete: ${
+      counted(missingNow, "path")
+    } missing since the last look, and larder looks again`;
+  }
   if (missing === 0) {
     return markup`Complete${keep_complete && ", and larder keeps it so"}: ${
       paths === 1 ? "its 1 path is" : `all ${counted(paths, "path")} are`

@@ -294,14 +294,14 @@ async function pinStats(
       own_bytes: size?.ownBytes ?? null,
       under,
       rolls,
-      ...completenessStats(notes),
+      ...completenessStats(notes, size?.missing),
     };
   });
   return { count, counted_at: countedAtMs === undefined ? null : iso(countedAtMs), roots };
 }
 
-function completenessStats(notes: PinNotes) {
-  const { keepComplete: keep_complete, complete, look } = shownNotes(notes);
+function completenessStats(notes: PinNotes, missing: number | undefined) {
+  const { keepComplete: keep_complete, complete, look } = shownNotes(notes, missing);
   return { keep_complete, complete, look };
 }
 

@@ -402,6 +402,28 @@ playTest(
   },
 );
 
+playTest(
+  "pin looks: a count that contradicts the last look leads to a look at once, once a minute",
+  async (parts) => {
+    const { state, looks } = parts;
+    await clock.pause(61_000);
+    const { opened } = state;
+    const lookedAt = { paths: 3, missing: 0, upstream: 0, nowhere: 0, at: "", examples: [] };
+    const count = { root: ROOT, missing: 1, look: lookedAt };
+    looks.counted([{ ...count, missing: 0 }, { ...count, look: { ...lookedAt, missing: 1 } }]);
+    await clock.pause(1_000);
+    assert.equal(state.opened, opened);
+    state.gone.add(await parts.narOf(0) ?? "");
+    for (let second = 0; second < 30; second++) {
+      looks.counted([count]);
+      await clock.pause(1_000);
+    }
+    assert.equal((await parts.look())?.missing, 1);
+    assert.equal(state.opened - opened, 3, "each file once");
+    assert.equal(parts.problems.list()[0]?.overAtMs, undefined);
+  },
+);
+
 playTest("pin looks: looks at what is lost take a tenth of the time", async (parts) => {
   const { state, looks } = parts;
   await clock.pause(61_000);
