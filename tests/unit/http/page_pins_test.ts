@@ -86,6 +86,15 @@ Deno.test("page: a pin that rolls shows its names, and if it is pinned by hand t
   assert.doesNotMatch(told(COUNTED), /under|by hand/);
 });
 
+Deno.test("page: a pin that lacks a path by the count is not complete, whatever its look says", () => {
+  const look = { at: "2026-01-02T03:04:06Z", paths: 3, missing: 0, examples: [] };
+  const notes = { look: { ...look, upstream: 0, nowhere: 0 } };
+  const words = toldOf([{ ...COUNTED, missing: 1 } as unknown as Counted], notes);
+  assert.match(words, /1 missing, .*Incomplete: 1 path missing since the last look/);
+  assert.doesNotMatch(words, /Complete/);
+  assert.match(toldOf([COUNTED], notes), /Complete: all 3 paths are here/);
+});
+
 Deno.test("page: a pin says whether it is complete, or what is missing and where it is", () => {
   const at = "2026-01-02T03:04:06Z";
   const whole = { at, paths: 3, missing: 0, upstream: 0, nowhere: 0, examples: [] };
