@@ -120,6 +120,10 @@ Deno.test("page: why was this path not cached? … evicted, or no upstream had i
   await pull(cache, other);
   assert.match(await searched(cache, "OTHER"), /other-2\.0/);
   assert.match(await searched(cache, "nothing-like-it"), /No stored path has such a name/);
+  for (const bad of ["/nix/store/xyz", "/nix/store/xyz /nix/store/abc"]) {
+    const form = /This is no store path: expected \/nix\/store\/HASH-NAME, .* blanks or line ends/;
+    assert.match(await searched(cache, bad), form);
+  }
 
   const gone = await cache.request("POST", "/gc?target=0");
   await gone.text();

@@ -3,6 +3,7 @@ import type { Explanation } from "../../cache/explain/explanation.ts";
 import type { PlannedPath } from "../../cache/plan/planned_path.ts";
 import { PLAN_PATHS_MAX } from "../../cache/plan/planner.ts";
 import type { NamedPath } from "../../metadata/name_finder.ts";
+import { STORE_DIR } from "../../nix/store_path.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type Tone, toneIcon } from "./icons.ts";
 import { pinForm, unpinForm } from "./actions_part.ts";
@@ -45,6 +46,10 @@ const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, wo
   absent: ["bad", "nobody has it"],
   not_stored: ["idle", "not here"],
 };
+
+const NO_PATH =
+  `This is no store path: expected ${STORE_DIR}/HASH-NAME, where HASH has 32 characters. ` +
+  "Several have blanks or line ends between them.";
 
 /** Words that the list repeats. */
 const UNREADABLE_MAX = 5;
@@ -118,7 +123,10 @@ function list({ paths, count, states, unreadable }: Listed): Html {
 function names(query: string, named: Found["named"]): Part {
   if (query === "") return false;
   if (named.length === 0) {
-    return markup`<p class="none found">No stored path has such a name.</p>`;
+    const isPath = query.includes(`${STORE_DIR}/`);
+    return markup`<p class="none found">${
+      isPath ? NO_PATH : "No stored path has such a name."
+    }</p>`;
   }
   return markup`<ul class="found">${
     named.map(({ storePathHash, name }) =>
