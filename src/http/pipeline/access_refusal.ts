@@ -35,9 +35,12 @@ export function logRefusal(log: Logger, refusal: AccessRefusal, refused: Refused
  * option that allows the host.
  */
 export function refusalAnswer(refusal: AccessRefusal, { method, headers }: ClientRequest): Answer {
-  const { status, reason, missing } = refusal;
+  const { status, reason, missing, role } = refusal;
   const head = method === "HEAD";
-  if (status === 401) return statusAnswer(401, head, { "www-authenticate": CHALLENGE });
+  if (status === 401) {
+    const why = role === undefined ? "" : `: this needs a token of the role ${role}`;
+    return lineAnswer(401, `Unauthorized${why}`, head, { "www-authenticate": CHALLENGE });
+  }
   if (reason === UNKNOWN_HOST) {
     const host = parseHost(headers.get("host") ?? "")?.name;
     if (host !== undefined) {
