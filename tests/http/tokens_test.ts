@@ -177,3 +177,16 @@ Deno.test("tokens: no shared cache may keep an answer that needed one", async ()
     assert.match(open.headers.get("cache-control") ?? "", /^public, /);
   }
 });
+
+Deno.test("tokens: a PUT outside /upload is logged with its reason, role and token", async () => {
+  await using cache = await TestCache.open({ upstreams: [], tokens: TOKENS });
+  for (const authorization of ["Bearer wr1te-sesame", "Bearer wrong", undefined]) {
+    const headers = authorization === undefined ? {} : { authorization };
+    assert.equal((await cache.request("PUT", "/nix-cache-info", headers)).status, 405);
+  }
+  const lines = cache.log.filter(({ msg }) => msg === "request refused");
+  const facts = lines.map(({ reason, role, route, method }) => [reason, role, route, method]);
+  assert.deepEqual(facts[0], ["upload elsewhere", "write", "/nix-cache-info", "PUT"]);
+  const writer = TOKENS.find(({ secret }) => secret === "wr1te-sesame")?.name;
+  assert.deepEqual(lines.map(({ token }) => token), [writer, "unknown", "none"]);
+});

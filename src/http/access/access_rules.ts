@@ -102,6 +102,11 @@ export class AccessRules {
     return this.#meet(request, this.#needToManage);
   }
 
+  /** Finds out who sends an upload, wherever to. */
+  decideToUpload(request: ClientRequest): Access {
+    return this.#judge(request, "write");
+  }
+
   #meet(request: ClientRequest, need: Need): Access {
     if (need === "nothing") return ALLOWED;
     if (need === "refused") return refused(UNSIGNED);

@@ -1,6 +1,6 @@
 import type { Facts } from "../../base/failure.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type AccessRefusal, UNKNOWN_HOST } from "../access/access_rules.ts";
+import { type Access, type AccessRefusal, UNKNOWN_HOST } from "../access/access_rules.ts";
 import { type Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
 import { CHANGING_METHODS, type ClientRequest } from "../message/client_request.ts";
 import { parseHost } from "../message/host.ts";
@@ -28,6 +28,20 @@ export function logRefusal(log: Logger, refusal: AccessRefusal, refused: Refused
   const isRead = !CHANGING_METHODS.has(refused.request.method);
   const level = refusal.reason === "no token" && isRead ? "debug" : "info";
   log[level]("request refused", refusalFacts(refusal, refused));
+}
+
+/** Logs a PUT where no uploads go. `decision`: on the same as an upload, for the holder's name. */
+export function logStrayUpload(
+  log: Logger,
+  decision: Access,
+  { hint, ...refused }: Refused & { readonly hint: string },
+): void {
+  const { reason = "", caller } = decision.kind === "refused"
+    ? decision.refusal
+    : { reason: undefined, caller: decision.caller };
+  const token = caller?.name ?? TOKENS[reason] ?? "none";
+  const facts = refusalFacts({ reason: "upload elsewhere", role: "write", hint }, refused);
+  log.info("request refused", { ...facts, token });
 }
 
 /**
@@ -86,7 +100,7 @@ own here, and read them.</p>
 }
 
 function refusalFacts(
-  { reason, role, hint, caller }: AccessRefusal,
+  { reason, role, hint, caller }: Omit<AccessRefusal, "status">,
   { request: { method, peer, headers }, requestId, route }: Refused,
 ): Facts {
   const host = headers.get("host")?.slice(0, HOST_CHARS_MAX);
@@ -96,7 +110,7 @@ function refusalFacts(
     route: route.name,
     ...(host === undefined ? {} : { host }),
     ...(peer === undefined ? {} : { client: peer }),
-    ...(role === undefined ? {} : { role, token: caller?.name ?? TOKENS[reason] }),
+    ...(role === undefined ? {} : { role, token: caller?.name ?? TOKENS[reason] ?? "none" }),
     hint,
     request_id: requestId,
   };

@@ -10,7 +10,7 @@ import { FailedTokens } from "../access/failed_tokens.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
 import type { Caller } from "../message/caller.ts";
 import type { ClientRequest, Delivery } from "../message/client_request.ts";
-import { logRefusal, refusalAnswer } from "./access_refusal.ts";
+import { logRefusal, logStrayUpload, refusalAnswer } from "./access_refusal.ts";
 import { pathOf } from "./path.ts";
 import type { RequestObserver } from "./request_observer.ts";
 import type { Loops } from "../../upstream/loops.ts";
@@ -103,7 +103,11 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
       return lineAnswer(404, `Not Found: expected ${near.join(", ")}`, head);
     }
     if (match.kind === "method") {
-      const { route: { query }, allow } = match;
+      const { route, route: { query }, allow } = match;
+      if (query === undefined && request.method === "PUT") {
+        const refused = { request, requestId, route, hint: deps.uploadHint };
+        logStrayUpload(log, access.decideToUpload(request), refused);
+      }
       const why = query !== undefined
         ? `: expected ${allow}`
         : request.method === "PUT"
