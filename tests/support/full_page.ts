@@ -71,7 +71,7 @@ export async function openFullPage(): Promise<AsyncDisposable & { readonly url: 
 function listOfProblems(upstreams: readonly FakeUpstream[]): readonly Problem[] {
   return Array.from({ length: PROBLEMS }, (_, index) => ({
     part: `way ${index}`,
-    event: "upstream-failed",
+    event: "nar-not-fetched",
     level: index % 5 === 0 ? "error" : "warn",
     message: `upstream failed in way ${index}`,
     facts: {
