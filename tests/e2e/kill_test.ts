@@ -130,8 +130,10 @@ async function killedAt(point: Point): Promise<void> {
   }
 
   if (after === "as its row") {
-    // Beside a bucket the received file stays until the row is written: a start puts it there again.
-    const isKnown = accountsOf(storage.path).keptFiles === 1 || isInBucket(storage.path);
+    // A dead larder's last statement may still run.
+    await using _locked = await lockRows(storage.path);
+    // Beside a bucket the received file may still be there: a start puts it there again.
+    const isKnown = accountsOf(storage.path).keptFiles === 1 || spooledIn(storage.path).length > 0;
     after = isKnown ? "kept" : "fetched again";
   }
   await upstream.stop();
@@ -146,7 +148,7 @@ async function killedAt(point: Point): Promise<void> {
   }
   // No file is there that is not counted: the start settles unfinished removals and downloads.
   assert.deepEqual(storedSizes(larder), status === 200 ? [fileSize] : []);
-  assert.deepEqual(spooled(larder), []);
+  assert.deepEqual(spooledIn(storage.path), []);
   // A member gives its own spare bytes back with a heartbeat.
   await eventually("the dead one's bytes are free", () => {
     return accountsOf(storage.path).reserved.join() === "0";
@@ -217,7 +219,7 @@ async function allBytesHere(
   const rows = await lockRows(larder.storage);
   gate.open();
   await eventually("all bytes are here", () => (
-    spooled(larder).some((path) => path.endsWith(".received"))
+    spooledIn(larder.storage).some((path) => path.endsWith(".received"))
   ));
   return rows;
 }
@@ -240,8 +242,8 @@ function storedSizes({ storage }: LarderProcess): readonly number[] {
   return [...narFilesIn(storage).values()];
 }
 
-/** The paths of the files that a larder works on. */
-function spooled({ storage }: LarderProcess): readonly string[] {
+/** The paths of the files that larders work on, or have left. */
+function spooledIn(storage: string): readonly string[] {
   return [...filesBelow(`${storage}/tmp`).keys()];
 }
 
