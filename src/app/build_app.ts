@@ -123,6 +123,9 @@ export function buildApp(given: AppParts): App {
   const recompression = buildRecompression(parts, filling, resources);
   const closures = stores.closures ?? new PinnedClosures(stores);
   const pinReads = resources.use(pinReadsOf(stores, closures));
+  // What eviction may not take, less what is not there.
+  const pinnedBytes = () => Math.max(0, space.budget.pinnedBytes - pinReads.lostBytes);
+  metrics.gauge("pinned_bytes", {}, pinnedBytes);
   const history = buildHistory(parts, cache);
   const pulls = buildPulls(parts, { names, paths, waits });
   const disk = { freeBytes: undefined as number | undefined };
@@ -133,7 +136,7 @@ export function buildApp(given: AppParts): App {
     upstreams: cache,
     transfers,
     storage: {
-      ...{ space, disk, pins: pinReads },
+      ...{ space, disk, pins: pinReads, pinnedBytes },
       recompressedBytes: () => recompression?.counts.zstdBytes ?? 0,
     },
     history,

@@ -58,6 +58,7 @@ export interface PageSubjects {
     readonly space: Pick<Space, "budget">;
     readonly disk: { readonly freeBytes: number | undefined };
     readonly pins: PinReads;
+    readonly pinnedBytes: () => number;
     readonly recompressedBytes: () => number;
   };
   readonly paths: {
@@ -91,7 +92,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const { reachableUrl = (url: string) => Promise.resolve(url) } = parts.identity;
   const { upstreams, history, pulls, isDraining, paths: { names: known, kept, negative, record } } =
     subjects;
-  const { space: { budget }, disk, pins: pinReads, recompressedBytes } = subjects.storage;
+  const { space: { budget }, disk, pins: pinReads, ...figures } = subjects.storage;
   const { inFlight, uploads, downloads, waits, reads } = subjects.transfers;
   const pins = new PinWatch({ metadata, nowMs, log, closures: pinReads });
   const publicKey = secretKey?.publicKey.text;
@@ -118,7 +119,7 @@ export function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
   const sources = {
     ...shared,
     history,
-    storage: { budget, disk, pins, recompressedBytes },
+    storage: { ...figures, budget, disk, pins },
     reports,
   };
   const stats = (query: StatsQuery) => gatherStats(sources, query);

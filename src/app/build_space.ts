@@ -42,7 +42,6 @@ export function buildSpace(
   metrics.gauge("cache_max_size_bytes", {}, () => {
     return budget.limitBytes === Infinity ? 0 : budget.limitBytes;
   });
-  metrics.gauge("pinned_bytes", {}, () => budget.pinnedBytes);
   return space;
 }
 

@@ -5,6 +5,7 @@ import { readReferenceGraph } from "../closure/reference_graph.ts";
 import { type ReferrerGraph, referrersIn, rootsReaching } from "../closure/roots_reaching.ts";
 import type { GraphFinder } from "../metadata/graph_finder.ts";
 import type { PinFinder, PinNameFinder, PinRoot } from "../metadata/metadata_store.ts";
+import { LOST_MAX } from "../metadata/pin_look.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import { type HeldName, heldNames } from "./pin_name.ts";
@@ -36,9 +37,11 @@ export class PinReads implements Disposable {
   readonly #pins = new HeldRead<readonly PinRoot[]>();
   readonly #names = new HeldRead<readonly HeldName[]>();
   readonly #closures = new HeldRead<readonly PinnedClosure[]>();
+  readonly #lost = new HeldRead<number>();
   /** `undefined`: the closures are too large. */
   readonly #graph = new HeldRead<ReferrerGraph | undefined>();
   #lastPins: readonly PinRoot[] = [];
+  #lostBytes = 0;
   #counted: (closures: readonly PinnedClosure[]) => void = () => undefined;
 
   constructor(deps: PinReadsDeps) {
@@ -83,6 +86,26 @@ export class PinReads implements Disposable {
     });
   }
 
+  /**
+   * Bytes that the account counts as pinned, of files that the last looks found lost. A shared file
+   * counts once. As last read: `readLost`.
+   */
+  get lostBytes(): number {
+    return this.#lostBytes;
+  }
+
+  /** Reads `lostBytes` again. One query, and none while nothing is lost. */
+  async readLost(): Promise<void> {
+    const pins = await this.pins();
+    this.#lostBytes = await this.#lost.get([this.#deps.generation(), pins], async () => {
+      const lost = new Set(pins.flatMap(({ look }) => look?.lost ?? []));
+      if (lost.size === 0) return 0;
+      const rows = await this.#deps.metadata.graphRows([...lost].slice(0, LOST_MAX));
+      const files = new Map(rows.map(({ narName, keptBytes = 0 }) => [narName, keptBytes]));
+      return files.values().reduce((sum, bytes) => sum + bytes, 0);
+    });
+  }
+
   /** The pinned roots whose closures contain `target`. Throws "overloaded" beyond a limit. */
   async rootsReaching(
     target: StorePathHash,
@@ -100,9 +123,8 @@ export class PinReads implements Disposable {
   /** Ends a count, and lets nobody wait for another one. */
   [Symbol.dispose](): void {
     this.#counts[Symbol.dispose]();
-    for (const held of [this.#pins, this.#names, this.#closures, this.#graph]) {
-      held[Symbol.dispose]();
-    }
+    const held = [this.#pins, this.#names, this.#closures, this.#lost, this.#graph];
+    for (const read of held) read[Symbol.dispose]();
   }
 
   #keyOfPins(): readonly unknown[] {

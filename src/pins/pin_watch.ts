@@ -48,7 +48,7 @@ export interface WatchedPins {
 
 export interface PinWatchDeps {
   readonly metadata: PinFinder & NarinfoFinder;
-  readonly closures: Pick<PinReads, "closures">;
+  readonly closures: Pick<PinReads, "closures" | "readLost">;
   readonly nowMs: () => number;
   readonly log: Logger;
 }
@@ -107,9 +107,13 @@ export class PinWatch implements AsyncDisposable {
       this.#deps.log.debug("pins not listed", { error: messageOf(error) });
       return undefined;
     });
+    const lost = this.#deps.closures.readLost().catch((error) => {
+      this.#deps.log.debug("lost bytes of pins not read", { error: messageOf(error) });
+    });
     const counting = isCountStale ? this.#counting : undefined;
     const [readNow] = await Promise.all([
       clock.within(reading, READ_WITHIN_MS),
+      clock.within(lost, READ_WITHIN_MS),
       counting && clock.within(counting, COUNT_WITHIN_MS),
     ]);
     const read = readNow ?? (from === 0 ? this.#known : undefined);

@@ -286,6 +286,12 @@ testWhere(
     const { cache } = world;
     for (const object of objects) await world.pull(object);
     await cache.request("POST", `/pin/${second.storePathHash}.narinfo`);
+    const together = async () => {
+      const { size } = await (await cache.get("/stats")).json();
+      const metrics = await (await cache.get("/metrics")).text();
+      const [, gauge] = /^larder_pinned_bytes (\d+)$/m.exec(metrics) ?? [];
+      return [size.pinned_bytes, Number(gauge)];
+    };
     const figuresOf = ({ stored, missing, bytes, own_bytes }: Record<string, number>) => (
       { stored, missing, bytes, own_bytes }
     );
@@ -302,12 +308,19 @@ testWhere(
     const [leafBytes, rootBytes] = [await sizeOf(leaf), await sizeOf(root)];
     const [first, other] = await sizes();
     assert.deepEqual([first.stored, first.missing, other.stored], [4, 0, 2]);
+    // The one reaches what the other does.
+    await eventually(
+      "all is pinned",
+      async () => (await together()).every((one) => one === first.bytes),
+    );
 
     Deno.removeSync(await world.fileOf(leaf));
     Deno.removeSync(await world.fileOf(root));
     await verified(cache);
     const missing = (await shown()).map((one: { readonly missing: number }) => one.missing);
     assert.deepEqual(missing, [2, 1], "at once");
+    const left = first.bytes - leafBytes - rootBytes;
+    assert.deepEqual(await together(), [left, left], "so does the sum, and the metric");
     assert.deepEqual(await sizes(), [
       {
         ...{ stored: 2, missing: 2, bytes: first.bytes - leafBytes - rootBytes },

@@ -93,7 +93,7 @@ export interface PinLooksDeps {
     & NarinfoFinder
     & Pick<NarFinder, "findNar" | "narinfosOf">;
   readonly closures: Pick<ClosureLister, "paths">;
-  readonly counts: Pick<PinReads, "closures">;
+  readonly counts: Pick<PinReads, "closures" | "readLost">;
   readonly kept: Pick<KeptNars, "find" | "verify">;
   readonly narinfoFetches: Pick<NarinfoFetches, "fetch">;
   readonly downloads: Pick<Downloads, "join">;
@@ -256,7 +256,7 @@ export class PinLooks implements AsyncDisposable {
   /** Judges the last looks again. Call it after each pin and unpin. Never rejects. */
   async judge(): Promise<void> {
     try {
-      await this.#problem.judge(await this.#deps.metadata.pins());
+      await this.#judge(await this.#deps.metadata.pins());
     } catch (error) {
       this.#deps.log.debug("pins not looked at", { error: messageOf(error) });
     }
@@ -294,7 +294,7 @@ export class PinLooks implements AsyncDisposable {
           yield { event: "progress", pinsDone, pinsAll: pins.length, ...progress };
         }
       }
-      await this.#problem.judge(await this.#deps.metadata.pins());
+      await this.#judge(await this.#deps.metadata.pins());
       const counts = { pins: pins.length, complete, damaged: damaged.size };
       yield { event: "done", ...counts, ...progress };
     } catch (error) {
@@ -314,7 +314,7 @@ export class PinLooks implements AsyncDisposable {
     this.#match();
     do {
       const pins = await this.#deps.metadata.pins();
-      await this.#problem.judge(pins);
+      await this.#judge(pins);
       const roots = new Set(pins.map(({ storePathHash }) => storePathHash));
       const short = new Set(pins.filter(isIncomplete).map(({ storePathHash }) => storePathHash));
       for (const root of this.#wanted) if (!roots.has(root)) this.#wanted.delete(root);
@@ -325,8 +325,13 @@ export class PinLooks implements AsyncDisposable {
       await this.#doubt(pins);
       const counted = await this.#counted(pins);
       if (this.#due(pins, counted).length === 0 || !await this.#lookAll(counted)) return;
-      await this.#problem.judge(await this.#deps.metadata.pins());
+      await this.#judge(await this.#deps.metadata.pins());
     } while (this.#wanted.size > 0);
+  }
+
+  async #judge(pins: readonly PinRoot[]): Promise<void> {
+    await this.#deps.counts.readLost();
+    await this.#problem.judge(pins);
   }
 
   #settleSoon(): void {

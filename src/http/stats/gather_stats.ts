@@ -53,6 +53,8 @@ export interface StatsSources {
     readonly budget: SpaceBudget;
     readonly disk: { readonly freeBytes: number | undefined };
     readonly pins: Pick<PinWatch, "list">;
+    /** Of files that are here: the account of the budget has the lost ones, too. */
+    readonly pinnedBytes: () => number;
     readonly recompressedBytes: () => number;
   };
   readonly upstreams: {
@@ -178,7 +180,7 @@ function sizeStats({ metrics, storage }: StatsSources): SizeStats {
   return {
     used_bytes: budget.usedBytes,
     reserved_bytes: budget.reservedBytes,
-    pinned_bytes: budget.pinnedBytes,
+    pinned_bytes: storage.pinnedBytes(),
     database_bytes: budget.seen.database.bytes,
     limit_bytes: budget.limitBytes === Infinity ? null : budget.limitBytes,
     limit_source: budget.limit.source,

@@ -38,7 +38,10 @@ export const GAUGES = {
     help: "Limit of the cache's size in bytes, set or left by the disk; 0 is no limit",
     labels: {},
   },
-  pinned_bytes: { help: "Bytes of kept NAR files protected by pins", labels: {} },
+  pinned_bytes: {
+    help: "Bytes of stored NAR files protected by pins, without lost ones",
+    labels: {},
+  },
   storage_free_bytes: {
     help: "Free bytes of the storage's file system",
     labels: {},

@@ -4,7 +4,7 @@ import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { PinnedClosures } from "../../../src/pins/pinned_closures.ts";
 import { PinReads } from "../../../src/pins/pin_reads.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
-import { changesOf, type GraphNode, hashOfNode } from "../../support/stored_graph.ts";
+import { changesOf, type GraphNode, hashOfNode, narBytesOf } from "../../support/stored_graph.ts";
 
 const LENGTH = 100;
 const signal = new AbortController().signal;
@@ -99,6 +99,34 @@ Deno.test("pin reads: counts of one generation are one, also for those that come
   assert.equal(state.counts, 1);
   state.generation++;
   assert.notEqual(await reads.closures(waiter), counts[0]);
+});
+
+Deno.test("pin reads: bytes that looks found lost count once, while their rows keep them", async () => {
+  using scene_ = await scene();
+  const { metadata, state, reads } = scene_;
+  const found = { atMs: 1, paths: 9, missing: 9, upstream: 0, nowhere: 0, uncounted: 0 };
+  const lose = (node: number, nodes: readonly number[]) => {
+    const look = { ...found, examples: [], lost: nodes.map(hashOfNode) };
+    return metadata.notePin(hashOfNode(node), { look });
+  };
+  await reads.readLost();
+  assert.deepEqual([reads.lostBytes, state.rows], [0, 0]);
+  // Node 200 shares the file of node 3; node 201 has none by now.
+  await metadata.apply(changesOf([
+    ...Array(201).keys().map((node) => ({
+      references: [],
+      ...node === 200 ? { nar: 3 } : {},
+    })),
+  ]));
+  await lose(50, [3, 4, 201]);
+  await lose(LENGTH - 1, [4, 200, 7]);
+  state.generation++;
+  await reads.readLost();
+  assert.equal(reads.lostBytes, [3, 4, 7].reduce((sum, nar) => sum + narBytesOf(nar), 0));
+  await metadata.apply([{ kind: "remove-pin", storePathHash: hashOfNode(LENGTH - 1) }]);
+  state.generation++;
+  await reads.readLost();
+  assert.equal(reads.lostBytes, narBytesOf(3) + narBytesOf(4));
 });
 
 Deno.test("pin reads: a count ends with its client, and at the disposal", async () => {

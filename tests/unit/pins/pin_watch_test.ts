@@ -26,6 +26,7 @@ function watched(count: number) {
       findNarinfo: () => Promise.resolve(undefined),
     },
     closures: {
+      readLost: () => Promise.resolve(),
       async closures() {
         state.counts++;
         await state.closure.promise;

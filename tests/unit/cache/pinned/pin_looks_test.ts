@@ -55,6 +55,7 @@ async function scene() {
       },
     },
     counts: {
+      readLost: () => Promise.resolve(),
       async closures() {
         state.counts++;
         const { counted: missing } = state;
