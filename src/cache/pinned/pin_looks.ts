@@ -116,6 +116,9 @@ type MissingCounts = ReadonlyMap<StorePathHash, number>;
  */
 type Scope = "all" | "missing";
 
+/** Pins whose look is due. */
+type Due = readonly { readonly storePathHash: StorePathHash; readonly scope: Scope }[];
+
 /** What would end that paths are missing. */
 interface Awaited {
   /** The time of the look that found them missing. */
@@ -177,6 +180,8 @@ export class PinLooks implements AsyncDisposable {
   #settleMs = 0;
   #looking = 0;
   #running: Promise<void> | undefined;
+  /** True: another member looks, and the look that is due here cannot wait for the next minute. */
+  #isRefused = false;
   #verifying: Promise<unknown> | undefined;
   #countAtMs = -Infinity;
 
@@ -311,6 +316,7 @@ export class PinLooks implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
+    this.#isRefused = false;
     this.#match();
     do {
       const pins = await this.#deps.metadata.pins();
@@ -324,7 +330,9 @@ export class PinLooks implements AsyncDisposable {
       for (const root of this.#doubted.keys()) if (!roots.has(root)) this.#doubted.delete(root);
       await this.#doubt(pins);
       const counted = await this.#counted(pins);
-      if (this.#due(pins, counted).length === 0 || !await this.#lookAll(counted)) return;
+      const due = this.#due(pins, counted);
+      if (due.length === 0) return;
+      if (!await this.#lookAll(counted)) return this.#refused(due);
       await this.#judge(await this.#deps.metadata.pins());
     } while (this.#wanted.size > 0);
   }
@@ -334,12 +342,19 @@ export class PinLooks implements AsyncDisposable {
     await this.#problem.judge(pins);
   }
 
+  /** Another member looks, perhaps not at what has come or was found lost since it began. */
+  #refused(due: Due): void {
+    const urgent = [this.#wanted, this.#again, this.#doubted];
+    this.#isRefused = due.some(({ storePathHash }) => urgent.some((one) => one.has(storePathHash)));
+    if (this.#isRefused) this.#settleSoon();
+  }
+
   #settleSoon(): void {
     if (this.#stopping.signal.aborted) return;
     this.#settling ??= clock.after(Math.max(SETTLE_MS, this.#pauseMs), () => {
       this.#settling = undefined;
       this.#match();
-      if (this.#again.size === 0 && this.#lost.size === 0) return;
+      if (!this.#isRefused && this.#again.size === 0 && this.#lost.size === 0) return;
       if (this.#running === undefined && this.#pauseMs <= 0) void this.run();
       else this.#settleSoon();
     }, false);
@@ -427,7 +442,7 @@ export class PinLooks implements AsyncDisposable {
   #due(
     pins: readonly PinRoot[],
     counted: MissingCounts,
-  ): readonly { readonly storePathHash: StorePathHash; readonly scope: Scope }[] {
+  ): Due {
     return pins.flatMap((pin) => {
       const { storePathHash } = pin;
       const scope = this.#scopeDue(pin, counted.get(storePathHash));

@@ -369,6 +369,49 @@ playTest(
 );
 
 playTest(
+  "pin looks: a loss, a return and a pin are looked at seconds after another member's look",
+  async (parts) => {
+    const { state, looks, metadata } = parts;
+    await clock.pause(61_000);
+    const nar = await parts.narOf(0) ?? ("" as NarName);
+    const theirs = async (change: () => void) => {
+      state.lease = "theirs";
+      const { opened, looked } = state;
+      change();
+      await clock.pause(40_000);
+      assert.deepEqual([state.opened, state.looked], [opened, looked], "the other one looks");
+      state.lease = "ours";
+      await clock.pause(3_000);
+    };
+    await theirs(() => {
+      state.gone.add(nar);
+      looks.lost(nar);
+    });
+    assert.deepEqual((await parts.look())?.lost, [hashOfNode(0)]);
+    assert.equal(parts.problems.list()[0]?.overAtMs, undefined);
+    await theirs(() => {
+      state.gone.clear();
+      looks.arrived({ storePaths: [], nars: [nar] });
+    });
+    assert.equal((await parts.look())?.missing, 0);
+    const other = { storePathHash: hashOfNode(1), pinnedAtMs: clock.wallMs() };
+    await metadata.apply([{ kind: "put-pin", pin: other }]);
+    await theirs(() => looks.want(hashOfNode(1)));
+    assert.equal((await metadata.findPin(hashOfNode(1)))?.look?.missing, 0);
+  },
+);
+
+playTest("pin looks: a look that another member makes for long costs no turns", async (parts) => {
+  const { state, metadata } = parts;
+  state.lease = "theirs";
+  const pins = metadata.pins.bind(metadata);
+  let reads = 0;
+  metadata.pins = () => (reads++, pins());
+  await clock.pause(10 * 60_000);
+  assert.ok(reads <= 21, `${reads} reads of the pins in ten minutes`);
+});
+
+playTest(
   "pin looks: a kept file that is found lost is fetched at once for a pin that stays complete",
   async (parts) => {
     const { metadata, state, problems, deps } = parts;
