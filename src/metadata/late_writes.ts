@@ -3,6 +3,7 @@ import { Notifier } from "../base/notifier.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
+import { DATABASE } from "../telemetry/events.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import {
@@ -74,7 +75,7 @@ export class LateWrites {
     const { inner } = this.#deps;
     if (this.#lists.size >= LATE_MAX || this.#length >= LATE_LENGTH_MAX) {
       const message = "Cannot keep narinfo: too many wait for the database";
-      throw new Failure("unavailable", message, { waiting: this.#lists.size });
+      throw new Failure("unavailable", message, { part: DATABASE, waiting: this.#lists.size });
     }
     const writing = inner.apply(changes, { mustWait: true }).then(() => true as const);
     writing.catch(() => undefined);

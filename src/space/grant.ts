@@ -3,6 +3,7 @@ import { Failure, messageOf } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import { clock } from "../runtime/current.ts";
+import { DATABASE } from "../telemetry/events.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import type { Reservation, SpaceBudget } from "./space_budget.ts";
@@ -52,7 +53,9 @@ export class Grant {
     const taken = this.#deps.budget.take(bytes);
     if (taken !== undefined) return taken;
     if (this.#isLate) {
-      throw new Failure("unavailable", "Cannot reserve space: the ledger is locked");
+      throw new Failure("unavailable", "Cannot reserve space: the ledger is locked", {
+        part: DATABASE,
+      });
     }
     const taking = this.#oneAtATime(() => this.#raise(bytes));
     taking.then(() => this.#reservations.worked(), (error) => {
@@ -66,7 +69,9 @@ export class Grant {
     this.#isLate = true;
     taking.then((reservation) => reservation?.[Symbol.dispose](), () => undefined)
       .finally(() => this.#isLate = false);
-    throw new Failure("unavailable", "Cannot reserve space: the ledger does not answer");
+    throw new Failure("unavailable", "Cannot reserve space: the ledger does not answer", {
+      part: DATABASE,
+    });
   }
 
   /** Writes the heartbeat, and gives back the bytes that no download holds. Failures are logged. */

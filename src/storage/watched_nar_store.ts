@@ -1,5 +1,6 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import type { Seal, StoredName } from "../nix/stored_name.ts";
+import { STORAGE } from "../telemetry/events.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import type { ListedNar, ListOptions, NarStore, OpenOptions, StoredNar } from "./nar_store.ts";
@@ -48,7 +49,8 @@ export class WatchedNarStore implements NarStore {
 
   async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
     if (this.#deps.nowMs() < this.#passByUntilMs) {
-      throw new Failure("unavailable", "Cannot open NAR file: the store was silent just now");
+      const message = "Cannot open NAR file: the store was silent just now";
+      throw new Failure("unavailable", message, { part: STORAGE });
     }
     return await this.#watched("open", () => this.#inner.open(at, options));
   }

@@ -54,6 +54,18 @@ Deno.test("away database: own routes say 503 and why, and deny nothing", async (
     const told = [answer.status, await answer.text(), answer.headers.get("retry-after")];
     assert.deepEqual(told, [503, `${DATABASE_AWAY}\n`, "5"], `${requests[at] ?? at}`);
   }
+  // Each names what failed under its own id, beside the one line of the outage.
+  for (const answer of answers) {
+    const id = answer.headers.get("x-request-id");
+    const own = cache.log.filter(({ request_id, level }) => request_id === id && level === "info");
+    const causes = own.map(({ msg, part, error, reason }) => (
+      msg === "upload refused" ? reason : `${part}: ${error}`
+    ));
+    assert.ok(
+      causes.includes("database: Cannot use the database") || causes.includes(DATABASE_AWAY),
+      `${id}: ${JSON.stringify(own)}`,
+    );
+  }
   const refused = cache.log.filter(({ msg }) => msg === "upload refused");
   assert.deepEqual(refused.map(({ reason }) => reason), [DATABASE_AWAY, DATABASE_AWAY]);
 });
@@ -102,6 +114,11 @@ Deno.test("away database: a stored narinfo that nobody else has is no absent one
     const told = [answer.status, await answer.text(), answer.headers.get("retry-after")];
     assert.deepEqual(told, [503, `${DATABASE_AWAY}\n`, "5"]);
     assert.equal((await cache.head(path)).status, 503);
+    const id = answer.headers.get("x-request-id");
+    const own = cache.log.filter(({ request_id }) => request_id === id);
+    assert.deepEqual(own.at(-1)?.["part"], "database");
+    const why = "Cannot read a stored narinfo: Cannot use the database";
+    assert.ok(own.every(({ error, level }) => error === why && level === "debug"), "no flood");
   }
   assert.equal((await cache.get(`/${"0".repeat(32)}.narinfo`)).status, 404);
   scene.absence.end();

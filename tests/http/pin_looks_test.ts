@@ -439,10 +439,14 @@ Deno.test("pins: a verification without the storage says 503 and why, not that i
   for (const object of objects) await world.pull(object);
   const { nars } = cache;
   const open = nars.open.bind(nars);
-  nars.open = () => Promise.reject(new Failure("unavailable", "Cannot open NAR file"));
+  const part = { part: "storage" };
+  nars.open = () => Promise.reject(new Failure("unavailable", "Cannot open NAR file", part));
   const answer = await cache.request("POST", "/pins/verify");
   const told = [answer.status, await answer.text(), answer.headers.get("retry-after")];
   assert.deepEqual(told, [503, `${CANNOT_NOW}\n`, "5"]);
+  const id = answer.headers.get("x-request-id");
+  const line = cache.log.find(({ msg, request_id }) => msg === "request" && request_id === id);
+  assert.deepEqual([line?.["part"], line?.["error"]], ["storage", "Cannot open NAR file"]);
   const nar = await cache.get(await cache.narPath(leaf.storePathHash));
   assert.equal(nar.status, 200, "a client has it from the upstream");
   await nar.bytes();

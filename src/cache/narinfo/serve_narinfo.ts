@@ -80,21 +80,21 @@ export class NarinfoServer {
     // First, since it is in memory.
     if (negative.has(storePathHash)) return KNOWN_ABSENT;
     let row: NarinfoRow | undefined;
-    let isUnread = false;
+    let unread: string | undefined;
     try {
       row = await metadata.findNarinfo(storePathHash);
       if (row === undefined) this.#outage.worked();
     } catch (error) {
       // For example, the database is locked: the upstreams are requested instead.
-      isUnread = true;
-      const facts = { error: messageOf(error) };
+      unread = messageOf(error);
       this.#failedAt = storePathHash;
-      this.#outage.failed("narinfo-lookup-failed", facts);
+      this.#outage.failed("narinfo-lookup-failed", { error: unread });
     }
     // Another request has learned it during the read.
     if (row === undefined && negative.has(storePathHash)) return KNOWN_ABSENT;
     if (row === undefined) {
-      return await this.#fetch({ storePathHash, row, isUnread, requestId }, isHead);
+      const isUnread = unread !== undefined;
+      return await this.#fetch({ storePathHash, row, isUnread, requestId }, isHead, unread);
     }
     let nar: NarRecord | undefined;
     try {
@@ -126,7 +126,12 @@ export class NarinfoServer {
     return this.#outage.probe(async () => at && await metadata.findNarinfo(at));
   }
 
-  async #fetch(request: NarinfoRequest, isHead: boolean): Promise<NarinfoAnswer> {
+  /** `unread`: why the database could not be read. */
+  async #fetch(
+    request: NarinfoRequest,
+    isHead: boolean,
+    unread?: string,
+  ): Promise<NarinfoAnswer> {
     const { narinfoFetches, prefetch, rows: { signer }, touches, loops } = this.#deps;
     const { narinfo, isJoined, hasJoinedPrefetch } = await narinfoFetches.fetch(request);
     const cacheResult = isJoined ? "JOINED" : "MISS";
@@ -143,8 +148,8 @@ export class NarinfoServer {
       return { cacheResult, text: signer.textOf(row), narName, isFirstOfPrefetch };
     }
     const { row, storePathHash: hash } = request;
-    if (request.isUnread && this.#deps.stored?.has(hash)) {
-      throw new Failure("out-of-reach", "Cannot read a stored narinfo", { hash });
+    if (unread !== undefined && this.#deps.stored?.has(hash)) {
+      throw new Failure("out-of-reach", `Cannot read a stored narinfo: ${unread}`, { hash });
     }
     // Nobody could tell: its NAR may come from an upstream that had it. A client that gets 404
     // would not ask again for an hour.

@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { STATUS_CODES } from "node:http";
 import type { Bytes } from "../../base/bytes.ts";
+import type { Facts } from "../../base/failure.ts";
 import type { CacheResult } from "../../cache/nar/nar_answer.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Series } from "../../telemetry/metrics.ts";
@@ -29,6 +30,8 @@ export class Answer {
   narName: NarName | undefined;
   /** True if it waited for upstreams, though it counts as a hit. */
   hasAsked: boolean;
+  /** What failed, for the request's log line. */
+  failed: Facts | undefined;
 
   constructor(body: Body | null, status: number, headers: Readonly<Record<string, string>>) {
     this.body = body;
@@ -36,6 +39,7 @@ export class Answer {
     this.counted = undefined;
     this.narName = undefined;
     this.hasAsked = false;
+    this.failed = undefined;
     this.headers = new AnswerHeaders(headers);
   }
 }

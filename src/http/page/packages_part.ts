@@ -37,6 +37,8 @@ export interface Found {
   readonly named: readonly NamedPath[];
   /** Why there is no result: the database, too many others search, or the list. */
   readonly failure: "unreadable" | "away" | "busy" | "too-long" | undefined;
+  /** What was thrown, if anything was. */
+  readonly cause?: unknown;
 }
 
 const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, word: string]>> = {

@@ -9,10 +9,18 @@ const PATH_CHARS_MAX = 200;
 
 type AccessLevel = "debug" | "info";
 
-/** The log level of a request: info for NARs and changes, else debug. */
-export function accessLevel(route: Route | undefined, method: string): AccessLevel {
+/**
+ * The log level of a request: info for NARs, changes, and failures of routes that people and their
+ * programs ask; else debug.
+ */
+export function accessLevel(
+  route: Route | undefined,
+  method: string,
+  hasFailed: boolean,
+): AccessLevel {
   if (route === undefined) return "debug";
-  return route.streams || CHANGING_METHODS.has(method) ? "info" : "debug";
+  if (route.streams || CHANGING_METHODS.has(method)) return "info";
+  return hasFailed && !route.cached ? "info" : "debug";
 }
 
 export interface AccessLine {

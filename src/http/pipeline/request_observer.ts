@@ -185,7 +185,7 @@ export class RequestObserver {
     const { request, requestId, route, caller, answer, startedAtMs, span } = answered;
     const { log } = this.#deps;
     const { method } = request;
-    const level = accessLevel(route, method);
+    const level = accessLevel(route, method, answer.failed !== undefined);
     if (!log.enabled(level)) return;
     const path = pathOf(request.url) ?? "";
     const access = {
@@ -204,7 +204,7 @@ export class RequestObserver {
       requestId,
     };
     const write = (more: Facts) => {
-      const line = () => logAccess(log, level, { ...access, more });
+      const line = () => logAccess(log, level, { ...access, more: { ...more, ...answer.failed } });
       if (span === undefined) line();
       else span.run(line);
     };

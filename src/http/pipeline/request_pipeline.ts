@@ -1,5 +1,13 @@
-import { CANNOT_NOW, DATABASE_AWAY, Failure, meaningOf, messageOf } from "../../base/failure.ts";
+import {
+  CANNOT_NOW,
+  DATABASE_AWAY,
+  type Facts,
+  Failure,
+  meaningOf,
+  messageOf,
+} from "../../base/failure.ts";
 import { clock, dice } from "../../runtime/current.ts";
+import { DATABASE } from "../../telemetry/events.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { Access, AccessRules } from "../access/access_rules.ts";
@@ -164,20 +172,43 @@ function callerIn(decision: Access | undefined): Caller | undefined {
 function failed(
   log: Logger,
   error: unknown,
-  { request, requestId, route }: IdentifiedRequest & { readonly route: Route },
+  identified: IdentifiedRequest & { readonly route: Route },
 ): Answer {
+  const { request } = identified;
   const { status: meant, level } = meaningOf(error);
   const isGone = [request.signal, request.hungUp].some((signal) =>
     signal?.aborted && error === signal.reason
   );
+  const answer = failureAnswer(error, meant, identified);
+  const facts = error instanceof Failure ? error.facts : {};
+  const known = { ...aboutFailure(error), ...facts };
+  const { requestId: request_id, route: { name: route } } = identified;
+  const { status } = answer;
+  log.event("request-failed", { route, status, request_id, ...known }, isGone ? "debug" : level);
+  // The line of an outage stands for all requests: each one's own has the cause, too.
+  if (meant >= 500 && !isGone) answer.failed = aboutFailure(error);
+  return answer;
+}
+
+/** The short error, and the part that failed where the failure tells. */
+function aboutFailure(error: unknown): Facts {
+  const isOfDatabase = error instanceof Failure
+    ? error.kind === "away" || error.kind === "out-of-reach"
+    : error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR";
+  const part = isOfDatabase ? DATABASE : error instanceof Failure ? error.facts["part"] : undefined;
+  return { ...part === undefined ? {} : { part }, error: messageOf(error) };
+}
+
+function failureAnswer(
+  error: unknown,
+  meant: number,
+  { request, route }: IdentifiedRequest & { readonly route: Route },
+): Answer {
   const isRead = request.method === "GET" || request.method === "HEAD";
   const kind = error instanceof Failure ? error.kind : undefined;
   // Nix aborts a build on 500, and tries its next substituter on 404.
   const isHidden = route.cached && isRead && meant >= 500 && kind !== "out-of-reach";
   const status = isHidden ? 404 : meant;
-  const facts = error instanceof Failure ? error.facts : {};
-  const known = { route: route.name, status, request_id: requestId, error: messageOf(error) };
-  log.event("request-failed", { ...known, ...facts }, isGone ? "debug" : level);
   const head = request.method === "HEAD";
   const isAway = kind === "away" || kind === "out-of-reach";
   if (isAway && status === 503) return lineAnswer(503, DATABASE_AWAY, head, RETRY_AFTER);

@@ -1,10 +1,10 @@
-import { DATABASE_AWAY } from "../../base/failure.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import type { Waiter } from "../../base/read_turns.ts";
+import { DATABASE } from "../../telemetry/events.ts";
 import { type Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import type { Found } from "../page/packages_part.ts";
 import type { Route } from "./router.ts";
-import { RETRY_AFTER } from "../message/retry_after.ts";
 import type { Searches } from "./searches.ts";
 import { storePathIn } from "./store_path_text.ts";
 import { queryIn } from "../message/query.ts";
@@ -46,9 +46,17 @@ export function waiterOf({ peer = "", signal, hungUp = signal }: ClientRequest):
   return { client: peer, signal: hungUp };
 }
 
-function foundAnswer({ failure, explanation, listed, named }: Found, head: boolean): Answer {
-  if (failure === "away") return lineAnswer(503, DATABASE_AWAY, head, RETRY_AFTER);
-  if (failure !== undefined) return statusAnswer(503, head, failure === "busy" ? RETRY_AFTER : {});
+function foundAnswer({ failure, cause, explanation, listed, named }: Found, head: boolean): Answer {
+  if (cause instanceof Failure && cause.kind !== "broken") throw cause;
+  if (cause !== undefined) {
+    throw new Failure(
+      "unavailable",
+      `Cannot search: ${messageOf(cause)}`,
+      { part: DATABASE },
+      cause,
+    );
+  }
+  if (failure !== undefined) return statusAnswer(400, head);
   const found = {
     explanation: explanation ?? null,
     ...listed === undefined ? {} : { listed },

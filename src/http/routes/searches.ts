@@ -89,7 +89,11 @@ export class Searches implements Disposable {
     } catch (error) {
       waiter.signal.throwIfAborted();
       const kind = error instanceof Failure ? error.kind : undefined;
-      return { ...none, failure: kind === "busy" || kind === "away" ? kind : "unreadable" };
+      return {
+        ...none,
+        failure: kind === "busy" || kind === "away" ? kind : "unreadable",
+        cause: error,
+      };
     }
   }
 

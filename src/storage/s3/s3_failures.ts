@@ -1,5 +1,6 @@
 import { S3ServiceException } from "@aws-sdk/client-s3";
 import { Failure, messageOf } from "../../base/failure.ts";
+import { STORAGE } from "../../telemetry/events.ts";
 
 /** True where something is not there: the object, or the bucket. */
 export function isNotFound(error: unknown): boolean {
@@ -18,7 +19,12 @@ export function isChanged(error: unknown): boolean {
 
 /** The failure of one operation. "unavailable": no row and no object is wrong. */
 export function s3Failure(action: string, error: unknown): Failure {
-  return new Failure("unavailable", `Cannot ${action}: ${s3Reason(error)}`, {}, error);
+  return new Failure(
+    "unavailable",
+    `Cannot ${action}: ${s3Reason(error)}`,
+    { part: STORAGE },
+    error,
+  );
 }
 
 /** The reason without keys and addresses of requests. */
