@@ -41,5 +41,6 @@
   SystemCallFilter = [
     "@system-service"
     "~@privileged @resources"
+    "setpriority"
   ];
 }

@@ -36,7 +36,7 @@ const PERMISSIONS = [
   "--no-prompt",
   "--allow-net",
   "--allow-env",
-  "--allow-sys=hostname,statfs,getPriority,networkInterfaces",
+  "--allow-sys=hostname,statfs,getPriority,setPriority,networkInterfaces",
   // For the nix of `larder warm`. Every other command gives it up first.
   "--allow-run",
 ];

@@ -24,7 +24,9 @@ const IS_NEWER = major > 2 || minor >= 9;
 /** Deno 2.9 wants the paths of Unix sockets here, which older ones cannot read. */
 const socketsOf = (socket: string) => IS_NEWER ? `,unix:${socket},unix:/nowhere/socket` : "";
 /** Deno 2.9 requires `seteuid`, and cannot read that name here. */
-const SYS = IS_NEWER ? "" : "=hostname,uid,seteuid,networkInterfaces,getPriority,statfs";
+const SYS = IS_NEWER
+  ? ""
+  : "=hostname,uid,seteuid,networkInterfaces,getPriority,setPriority,statfs";
 
 /** Any other address is refused, so a test that needs one fails. */
 const permissionsOf = (socket: string) => [

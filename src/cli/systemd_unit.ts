@@ -78,7 +78,8 @@ export const SERVICE: Directives = {
   // Not MemoryDenyWriteExecute: V8 compiles to memory that it then executes.
   SystemCallArchitectures: "native",
   SystemCallErrorNumber: "EPERM",
-  SystemCallFilter: ["@system-service", "~@privileged @resources"],
+  // The encoder lowers its own priority.
+  SystemCallFilter: ["@system-service", "~@privileged @resources", "setpriority"],
 };
 
 /** A whole unit that starts `executable`, for /etc/systemd/system/larder.service. */

@@ -1,5 +1,6 @@
 import { statfs } from "node:fs/promises";
 import type { DiskRoom, Files } from "./files.ts";
+import { hasSystemPermission } from "./system_permission.ts";
 
 /** The file system of this machine. */
 export const SYSTEM_FILES: Files = {
@@ -24,18 +25,11 @@ export const SYSTEM_FILES: Files = {
 };
 
 async function roomOf(path: string): Promise<DiskRoom> {
-  await requireStatfs();
+  if (!hasSystemPermission("statfs")) throw new Error("--allow-sys=statfs is not given");
   const { bavail, blocks, bsize, ffree, files } = await statfs(path);
   return {
     freeBytes: bavail * bsize,
     totalBytes: blocks * bsize,
     files: files > 0 ? { free: ffree, total: files } : undefined,
   };
-}
-
-/** Throws without `--allow-sys=statfs`. Otherwise Deno would prompt the user. */
-async function requireStatfs(): Promise<void> {
-  const descriptor = { name: "sys", kind: "statfs" } as unknown as Deno.SysPermissionDescriptor;
-  const { state } = await Deno.permissions.query(descriptor);
-  if (state !== "granted") throw new Error("--allow-sys=statfs is not given");
 }

@@ -8,6 +8,7 @@ import { addObjects, SHAPES } from "../support/nix_store_objects.ts";
 import { testWhere } from "../support/program.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { tempFolder } from "../support/temp_folder.ts";
+import { THREADS_UNKNOWN, threadsOf } from "../support/threads_of.ts";
 
 const lacksEncoder = hasZstdEncoder() ? "" : "this Deno writes no zstd";
 
@@ -46,6 +47,10 @@ async function pullOn(): Promise<void> {
     return (await Promise.all(paths.map(isZstd))).every((one) => one);
   });
   await upstream.stop();
+  if (THREADS_UNKNOWN === "") {
+    const slow = threadsOf(larder.pid).filter(({ nice }) => nice === 19);
+    assert.ok(slow.some(({ name }) => name.startsWith("worker")), "the encoder goes last");
+  }
 
   await rememberer.copyFrom(top, trust);
   assert.deepEqual(await rememberer.closureOf(top), paths);

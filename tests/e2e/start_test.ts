@@ -6,6 +6,7 @@ import { PERMISSIONS, startLarder } from "../support/larder_process.ts";
 import { testWhere } from "../support/program.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { tempFolder } from "../support/temp_folder.ts";
+import { THREADS_UNKNOWN, threadsOf } from "../support/threads_of.ts";
 
 const object = makeStoreObject({ name: "thing-1.0", size: 100_000 });
 
@@ -22,9 +23,9 @@ const METERED = {
   "prometheus-enabled": "true",
 };
 
-Deno.test("start: of the system it asks for four facts alone", async () => {
+Deno.test("start: of the system it asks for four facts, and to slow down a thread", async () => {
   assert.deepEqual(PERMISSIONS.filter((word) => /sys|run|ffi/.test(word)), [
-    "--allow-sys=hostname,statfs,getPriority,networkInterfaces",
+    "--allow-sys=hostname,statfs,getPriority,setPriority,networkInterfaces",
   ]);
   await using larder = await startLarder(METERED);
   await eventually("the free space is told", async () => {
@@ -53,7 +54,7 @@ testWhere(
 );
 
 testWhere(
-  Deno.build.os === "linux" ? "" : "only Linux names the threads of a process",
+  THREADS_UNKNOWN,
   "start: the Workers for NARs run once a client pulls, before it requests a NAR",
   async () => {
     await using larder = await startLarder({ "cache-upstream-url": [] });
@@ -66,9 +67,7 @@ testWhere(
 
 /** Deno names their threads. */
 function workersOf(pid: number): number {
-  const script = `for file in /proc/${pid}/task/*/comm; do read -r name <$file && echo $name; done`;
-  const { stdout } = new Deno.Command("sh", { args: ["-c", script], stderr: "null" }).outputSync();
-  return new TextDecoder().decode(stdout).split("\n").filter((name) => /^worker/.test(name)).length;
+  return threadsOf(pid).filter(({ name }) => name.startsWith("worker")).length;
 }
 
 Deno.test("start: the signing key is made once, for its owner alone, and named", async () => {

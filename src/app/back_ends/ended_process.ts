@@ -1,5 +1,6 @@
 import { getPriority } from "node:os";
 import { type MemberId, pidOn } from "../../base/member_id.ts";
+import { hasSystemPermission } from "../../runtime/system_permission.ts";
 
 /**
  * True for a member of this host whose process this one does not see. It has ended, or runs in a
@@ -11,7 +12,7 @@ export function hasEnded(member: MemberId): boolean {
   if (pid === undefined) return false;
   // A container that starts again gives its process the former one's id.
   if (pid === Deno.pid) return true;
-  return mayAsk() && !isRunning(pid);
+  return hasSystemPermission("getPriority") && !isRunning(pid);
 }
 
 /** False if the system has no such process. Any other error counts as running. */
@@ -23,13 +24,4 @@ function isRunning(pid: number): boolean {
     const { info } = error as { readonly info?: { readonly code?: string } };
     return info?.code !== "ESRCH";
   }
-}
-
-/** Without permission Deno would prompt the user. */
-function mayAsk(): boolean {
-  const descriptor = {
-    name: "sys",
-    kind: "getPriority",
-  } as unknown as Deno.SysPermissionDescriptor;
-  return Deno.permissions.querySync(descriptor).state === "granted";
 }

@@ -3,7 +3,10 @@ import type { Bytes } from "../../base/bytes.ts";
 import { messageOf } from "../../base/failure.ts";
 import { workerScope } from "../../base/worker_scope.ts";
 import { encodeNar } from "../../cache/recompress/encode_nar.ts";
+import { lowerThreadPriority } from "../../runtime/thread_priority.ts";
 import type { FromEncodeWorker, ToEncodeWorker } from "./messages.ts";
+
+lowerThreadPriority();
 
 const scope = workerScope<ToEncodeWorker, FromEncodeWorker>();
 

@@ -6,10 +6,14 @@ import type {
   NarEncoder,
   NarEncoding,
 } from "../../cache/recompress/nar_encoder.ts";
+import { hasSystemPermission } from "../../runtime/system_permission.ts";
 import type { Threads } from "../../runtime/threads.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromEncodeWorker, ToEncodeWorker } from "./messages.ts";
 import { FILES_ALONE } from "./verify_thread.ts";
+
+/** It lowers its own priority. */
+const PRIORITY = "setPriority";
 
 /** A NarEncoder in one Worker, which starts with the first NAR. */
 export class WorkerEncoder implements NarEncoder, Disposable {
@@ -19,7 +23,12 @@ export class WorkerEncoder implements NarEncoder, Disposable {
     this.#worker = new JobWorker<ToEncodeWorker, FromEncodeWorker>({
       threads,
       url: new URL("./encode_worker.ts", import.meta.url),
-      permissions: { ...FILES_ALONE, write: "inherit" },
+      // A Worker may ask for no more than its parent has.
+      permissions: {
+        ...FILES_ALONE,
+        write: "inherit",
+        sys: hasSystemPermission(PRIORITY) ? [PRIORITY] : false,
+      },
       died: (id, error) => ({ id, error }),
     });
   }

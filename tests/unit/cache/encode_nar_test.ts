@@ -9,6 +9,7 @@ import { decompress } from "../../support/decompressors.ts";
 import { testWhere } from "../../support/program.ts";
 import { makeStoreObject } from "../../support/store_object.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
+import { THREADS_UNKNOWN, threadsOf } from "../../support/threads_of.ts";
 
 const { nar } = makeStoreObject({ name: "thing-1.0", size: 3_000_000 });
 const encodeHex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
@@ -98,4 +99,25 @@ testWhere(excuse, "encoder: ends where no turn comes any more", async () => {
   void encoding.write(nar.slice());
   await assert.rejects(encoding.encoded, /larder stops/);
   await encoding.write(nar.slice());
+});
+
+testWhere(THREADS_UNKNOWN, "encoder: its thread lets all others go first", async () => {
+  using folder = tempFolder();
+  const before = threadsOf(Deno.pid);
+  using encoder = new WorkerEncoder(WORKER_THREADS);
+  const order = {
+    compression: "none",
+    path: `${folder.path}/1`,
+    fileBytesMax: 1,
+    level: 3,
+  } as const;
+  using encoding = encoder.start({ ...order, narSize: 0 }, () => Promise.resolve());
+  encoding.end();
+  await encoding.encoded.catch(() => "this Deno writes no zstd");
+
+  const known = new Map(before.map(({ id, nice }) => [id, nice]));
+  const after = threadsOf(Deno.pid);
+  for (const { id, nice } of after) assert.equal(nice, known.get(id) ?? nice);
+  const added = after.filter(({ id, name }) => !known.has(id) && name.startsWith("worker"));
+  assert.deepEqual(added.map(({ nice }) => nice), [19]);
 });
