@@ -134,14 +134,25 @@ testUnless(redisMissing, "replicas: a killed holder costs one more upstream requ
   record({ ...MEMBERS, fault: `${fault}; clients of others`, saw: "whole" });
 });
 
-testUnless(redisMissing, "replicas: … also one that is killed far into a large NAR", async () => {
-  await killedHolder({ count: 3, narBytes: LARGE_BYTES });
-});
+testUnless(
+  redisMissing,
+  "replicas: clients of one that is killed far into a large NAR get the rest",
+  async () => {
+    // A client that the new copy does not reach in five seconds asks an upstream itself.
+    await killedHolder({ count: 3, narBytes: LARGE_BYTES }, 2 + OTHERS.length);
+  },
+);
 
-async function killedHolder(options: Omit<ReplicasSceneOptions, "redis">): Promise<void> {
+/** The replicas of the clients that read on. */
+const OTHERS = [1, 1, 1, 2, 2];
+
+async function killedHolder(
+  options: Omit<ReplicasSceneOptions, "redis">,
+  requestsMax = 2,
+): Promise<void> {
   await using scene = await open(options);
   const one = await scene.client(0);
-  const others = await Promise.all([1, 1, 1, 2, 2].map((place) => scene.client(place)));
+  const others = await Promise.all(OTHERS.map((place) => scene.client(place)));
   const { replicas } = scene;
   replicas.at(0).kill("SIGKILL");
   await assert.rejects(one.all());
@@ -149,11 +160,12 @@ async function killedHolder(options: Omit<ReplicasSceneOptions, "redis">): Promi
 
   for (const other of others) assertSameBytes(await other.all(), scene.bytes);
 
-  assert.equal(scene.narRequests, 2, "however many clients read it");
+  const requests = scene.narRequests;
+  assert.ok(requests >= 2 && requests <= requestsMax, `${requests}, however many clients read it`);
   // The dead holder's lock is in nobody's way.
   const late = await scene.client(1);
   assertSameBytes(await late.all(), scene.bytes);
-  assert.equal(scene.narRequests, 2);
+  assert.equal(scene.narRequests, requests);
   const freed = "lock of an absent member freed";
   await eventually("a member takes the lock", () => (
     [1, 2].some((place) => replicas.at(place).lines.some(({ msg }) => msg === freed))
