@@ -6,7 +6,7 @@ export function quietPool(upstreams: readonly string[]) {
     waitOf: () => "full" as const,
     probeIfDown: () => Promise.resolve(),
     noteNar: () => undefined,
-    has: () => true,
+    has: (url: string) => upstreams.includes(url),
     noteNarTime: () => undefined,
     busy: () => undefined,
     isSpare: () => true,

@@ -67,6 +67,11 @@ export class AttemptLog {
     return { nar: this.#nar, upstream, request_id: this.#requestId };
   }
 
+  /** False for another member, and for this one's copy. */
+  isUpstream(source: string): boolean {
+    return this.#deps.pool.has(source);
+  }
+
   /** A source is waited for, until the result ends that. This member's copy has its own. */
   waits(upstream: string): EndAsking | undefined {
     return upstream === OWN_COPY_URL ? undefined : this.#deps.waits?.begin(this.#nar, upstream);
@@ -179,7 +184,7 @@ export class AttemptLog {
    */
   brokeOff(upstream: string, more: BreakFacts): void {
     const { reason: result, status } = more;
-    const isUpstream = this.#deps.pool.has(upstream);
+    const isUpstream = this.isUpstream(upstream);
     const failure = { upstream, result, ...status === undefined ? {} : { status } };
     if (isUpstream) this.#deps.record?.narFailed(this.#nar, failure);
     const level = isUpstream && !this.#brokeOff.has(upstream) ? "warn" : "debug";

@@ -111,6 +111,7 @@ export class NarAttempts {
   /** The upstreams of the bytes, in the order in which they came. */
   readonly #contributors = new Set<string>();
   #isOver = false;
+  #hasMemberFailed = false;
   /** All bytes arrived, and there is no check result yet. */
   #isJudging = false;
   /** The sources whose file has another size than the narinfo says. */
@@ -173,7 +174,9 @@ export class NarAttempts {
     if (OUR_REASONS.includes(reason)) return;
     const { received, isPromised } = this.#target;
     // A wrong file has its own line, and so has a file that no upstream has.
-    const isLogged = error !== undefined || (reason === "absent" && !isPromised);
+    // A member logs why it does not send a file that no upstream has: its storage is away, say.
+    const isElsewhere = !isPromised || this.#hasMemberFailed;
+    const isLogged = error !== undefined || (reason === "absent" && isElsewhere);
     const why = { upstream, reason, ...status === undefined ? {} : { status } };
     this.log.givenUp(isPromised, isLogged ? undefined : { ...why, detail, received });
   }
@@ -243,7 +246,8 @@ export class NarAttempts {
     if (reason === "outrun") return;
     const { upstream } = tried.source;
     const why = { reason, detail, ...reason === "status" && status ? { status } : {} };
-    this.#result = { type: "failed", ...why, upstream };
+    if (this.log.isUpstream(upstream)) this.#result = { type: "failed", ...why, upstream };
+    else this.#hasMemberFailed = true;
     const failureClass = failureClassOf(reason);
     if (failureClass === undefined) {
       this.#isOver = true;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { FetchOutcome } from "../../../src/cache/fetch/nar_fetcher.ts";
 import { Demotions } from "../../../src/cache/sources/demotions.ts";
+import { type MemberNarSources, OWN_COPY_URL } from "../../../src/cache/sources/nar_candidates.ts";
 import { NarAttempts, type NarTarget } from "../../../src/cache/sources/nar_attempts.ts";
 import { Mismatch } from "../../../src/cache/verify/check_nar.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -66,9 +67,17 @@ class TestTarget implements NarTarget {
   }
 }
 
-function attemptsFor(target: NarTarget, hedgeAfterMs = 1_000) {
+function attemptsFor(
+  target: NarTarget,
+  hedgeAfterMs = 1_000,
+  { known = UPSTREAMS, level = "error", ...others }: {
+    readonly known?: readonly string[];
+    readonly level?: "warn" | "error";
+    readonly members?: MemberNarSources;
+  } = {},
+) {
   const log: Record<string, unknown>[] = [];
-  const sources = UPSTREAMS.map((upstream) => ({ upstream, location: "nar/x" }));
+  const sources = known.map((upstream) => ({ upstream, location: "nar/x" }));
   const metadata = {
     findNar: () => Promise.resolve(undefined),
     sourcesOf: () => Promise.resolve(sources),
@@ -78,9 +87,9 @@ function attemptsFor(target: NarTarget, hedgeAfterMs = 1_000) {
   const pool = quietPool(UPSTREAMS);
   const demotions = new Demotions();
   const metrics = new Metrics({ domains: { upstreams: [...UPSTREAMS] } });
-  const logger = createLogger("error", { write: (line) => log.push(JSON.parse(line)) });
+  const logger = createLogger(level, { write: (line) => log.push(JSON.parse(line)) });
   const deps = {
-    candidates: { metadata, pool, demotions },
+    candidates: { metadata, pool, demotions, ...others },
     logging: { pool, demotions, metrics, log: logger },
     ...{ idleTimeoutMs: 1_000, hedgeAfterMs, prefetchWaitMs: 1_000 },
   };
@@ -188,3 +197,41 @@ Deno.test("attempts: sizes are doubted once, and not for a client that has begun
     assert.equal(target.asked.length, isPromised ? 2 : 4);
   }
 });
+
+for (const isPromised of [false, true]) {
+  const when = isPromised ? "that a client has begun" : "that nobody has begun";
+  Deno.test(`attempts: a file ${when} fails by its members, not by upstreams without it`, async () => {
+    const holder = { upstream: "http://larder-2.example", location: "nar/x" };
+    const members: MemberNarSources = {
+      sourceOf: () => Promise.resolve(holder),
+      stopped: () => Promise.resolve(),
+      async *after() {
+        yield { upstream: OWN_COPY_URL, location: "nar/x" };
+      },
+    };
+    class MembersTarget extends TestTarget {
+      override async from({ upstream }: { readonly upstream: string }): Promise<FetchOutcome> {
+        this.asked.push(upstream);
+        await Promise.resolve();
+        if (UPSTREAMS.some((one) => one === upstream)) {
+          return { type: "failed", reason: "status", status: 500, detail: "HTTP status 500" };
+        }
+        return { type: "failed", reason: "upstream", detail: "the storage does not answer" };
+      }
+    }
+    const target = new MembersTarget(() => undefined);
+    target.isPromised = isPromised;
+    const away = attemptsFor(target, 1_000, { known: [], level: "warn", members });
+    const { type, reason } = await away.attempts.run() as { type: string; reason: string };
+    assert.deepEqual([type, reason], ["failed", "absent"]);
+    assert.ok(target.asked.includes(OWN_COPY_URL));
+    assert.deepEqual(away.log, []);
+
+    // An upstream that fails, too, is the one to check, whoever fails last.
+    const failing = attemptsFor(target, 1_000, { level: "warn", members });
+    await failing.attempts.run();
+    const { upstream, status } = failing.log.at(-1) ?? {};
+    assert.ok(UPSTREAMS.some((one) => one === upstream), `${upstream}`);
+    assert.equal(status, 500);
+  });
+}
