@@ -2,7 +2,9 @@
 // spread. The figures are for people: it ends with 0, and no test depends on them.
 import { parseArgs } from "node:util";
 import { messageOf } from "../src/base/failure.ts";
+import { hasZstdEncoder } from "../src/cache/recompress/encode_nar.ts";
 import { Growth, measureBytes, measureNar } from "../src/cache/verify/measure_nar.ts";
+import { clock } from "../src/runtime/current.ts";
 import { fakeUpstream } from "../tests/support/fake_upstream.ts";
 import { startLarder } from "../tests/support/larder_process.ts";
 import { FIXTURE_NAR, NAR_FIXTURES } from "../tests/support/nar_fixtures.ts";
@@ -34,6 +36,11 @@ const FRAMES = 2_000;
 /** Window descriptors of zstd: 128 MiB and 1 KiB. */
 const WINDOWS = { large: 17 << 3, small: 0 };
 
+/** Time of the requests on either side: the files that are recompressed must take longer. */
+const ASKING_MS = 3_000;
+const LARGE_NARS = 36;
+const PART_BYTES = 8_000_000;
+
 const ROWS: readonly Row[] = [
   {
     name: `a NAR beside ${BOMBS} bombs of bzip2`,
@@ -59,6 +66,13 @@ const ROWS: readonly Row[] = [
     missing: redisMissing,
     sample: coldPaths,
   },
+  ...(["narinfo", "NAR"] as const).map((kind) => ({
+    name: `p99 of the first byte of a kept ${kind} during recompression`,
+    twin: "before it",
+    unit: "ms",
+    missing: hasZstdEncoder() ? "" : "this Deno writes no zstd",
+    sample: () => firstBytes(kind),
+  })),
 ];
 
 const { samples, only } = optionsOrExit(readOptions, USAGE);
@@ -150,4 +164,57 @@ async function coldPaths() {
   const twin = await pull(objects[0]?.storePathHash);
   redis.freeze();
   return { own: await pull(objects[1]?.storePathHash), twin };
+}
+
+/** The p99 of the first byte before the first look of recompression, and then during it. */
+async function firstBytes(kind: "narinfo" | "NAR") {
+  const asked = makeStoreObject({ name: "asked", size: 60_000 });
+  // Code, which zstd compresses at its usual speed.
+  const program = Deno.readFileSync(Deno.execPath());
+  const large = Array.from({ length: LARGE_NARS }, (_, at) => {
+    const start = at * PART_BYTES % (program.length - PART_BYTES);
+    const file = program.subarray(start, start + PART_BYTES);
+    return makeStoreObject({ name: `large-${at}`, tree: { dir: { [`${at}`]: { file } } } });
+  });
+  // A file in zstd stays as it came.
+  await using inZstd = await fakeUpstream({ objects: [asked], compression: "zstd", stored: true });
+  await using inXz = await fakeUpstream({ objects: large, compression: "xz", stored: true });
+  await using larder = await startLarder({
+    "cache-upstream-url": [inZstd.url, inXz.url],
+    "cache-upstream-public-key": [inZstd.publicKey, inXz.publicKey],
+    "cache-recompress": "on",
+    "prometheus-enabled": "true",
+  });
+  const { port, url } = larder;
+  const narinfos = [];
+  for (const { storePathHash } of [...large, asked]) {
+    narinfos.push(await servedNarinfo(port, storePathHash));
+  }
+  for (const narinfo of narinfos) await servedNar(port, narinfo);
+  const path = kind === "NAR" ? narinfos.at(-1)?.narPath : `/${asked.storePathHash}.narinfo`;
+  await p99OfFirstByte(`${url}${path}`);
+  const twin = await p99OfFirstByte(`${url}${path}`);
+  // The first look counts them.
+  while (await backlogOf(url) === 0) await clock.pause(100);
+  const own = await p99OfFirstByte(`${url}${path}`);
+  if (await backlogOf(url) === 0) throw new Error("Cannot measure: recompression ended before");
+  return { own, twin };
+}
+
+async function p99OfFirstByte(url: string): Promise<number> {
+  const tookMs: number[] = [];
+  for (const startedAtMs = performance.now(); performance.now() < startedAtMs + ASKING_MS;) {
+    const askedAtMs = performance.now();
+    const reader = (await fetch(url)).body?.getReader();
+    await reader?.read();
+    tookMs.push(performance.now() - askedAtMs);
+    while (!(await reader?.read())?.done);
+  }
+  return tookMs.sort((a, b) => a - b)[Math.floor(0.99 * tookMs.length)] ?? NaN;
+}
+
+/** The files that wait for recompression; 0 before they are counted. */
+async function backlogOf(url: string): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^larder_recompress_backlog_files (\d+)$/m.exec(metrics)?.[1]);
 }
