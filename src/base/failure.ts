@@ -30,6 +30,9 @@ export type Facts = Readonly<Record<string, Fact>>;
 /** What clients learn of the kind "away": their next try may work. */
 export const DATABASE_AWAY = "the database does not answer";
 
+/** What clients of a run learn that lost the storage. */
+export const STORAGE_AWAY = "the storage does not answer";
+
 /** What they learn of the kind "unavailable": the storage, the disk or a queue of writes fails. */
 export const CANNOT_NOW = "larder cannot do this at the moment: its log says why";
 

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { CANNOT_NOW, DATABASE_AWAY, Failure, STORAGE_AWAY } from "../../src/base/failure.ts";
 import { snakeNames } from "../../src/base/snake_names.ts";
 import { gcRoute } from "../../src/http/routes/gc.ts";
 import type { GcEvent, GcOrder, GcProgress } from "../../src/space/gc_event.ts";
 import { GC_DONE, GcServer } from "../support/gc_server.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { makeStoreObject } from "../support/store_object.ts";
+import { rawRequest, requestText } from "../support/raw_http.ts";
 import { TestCache } from "../support/test_cache.ts";
 import { PlayedTime } from "../support/played_time.ts";
 
@@ -130,17 +132,32 @@ Deno.test("gc: with nothing to aim at it is 400, and another method is 405", asy
   }
 });
 
-Deno.test("gc: a run that fails breaks the transfer", async () => {
-  await using server = new GcServer(async function* () {
-    yield PROGRESS;
-    await Promise.resolve();
-    throw new Error("the disk is gone");
-  });
+const AWAY = new Failure("away", "Cannot use the database: ECONNREFUSED");
+const SILENT = new Failure("unavailable", "Cannot remove /srv/x", { part: "storage" });
 
-  await assert.rejects(async () =>
-    await (await fetch(`${server.url}/gc`, { method: "POST" })).text()
-  );
-});
+for (
+  const [what, error, part, reason] of [
+    ["the database", AWAY, "database", DATABASE_AWAY],
+    ["the storage", SILENT, "storage", STORAGE_AWAY],
+    ["something else", new Error("the disk is gone"), null, CANNOT_NOW],
+  ] as const
+) {
+  Deno.test(`gc: a run that loses ${what} says so in its last line, and breaks`, async () => {
+    await using server = new GcServer(async function* () {
+      yield PROGRESS;
+      await Promise.resolve();
+      throw error;
+    });
+    const { body, complete } = await rawRequest(server.port, requestText("POST", "/gc"));
+    const lines = new TextDecoder().decode(body).trimEnd().split("\n");
+    const failed = { event: "failed", part, reason };
+    assert.deepEqual(lines.map((line) => JSON.parse(line)), [snakeNames(PROGRESS), failed]);
+    assert.equal(complete, false);
+    await assert.rejects(async () =>
+      await (await fetch(`${server.url}/gc`, { method: "POST" })).text()
+    );
+  });
+}
 
 Deno.test("gc: a client that goes away ends the run at its next step", async () => {
   const ended = Promise.withResolvers<string>();

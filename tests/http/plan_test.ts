@@ -1,12 +1,17 @@
 import assert from "node:assert/strict";
+import { DATABASE_AWAY, Failure } from "../../src/base/failure.ts";
 import { Planner } from "../../src/cache/plan/planner.ts";
+import { type Answer, statusAnswer } from "../../src/http/message/answer.ts";
+import { planRoute, type PlanRouteDeps, planTurns } from "../../src/http/routes/plan.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { heldUntil, status } from "../support/faults.ts";
 import { PlayedTime } from "../support/played_time.ts";
 import { prefetchingCache } from "../support/prefetching.ts";
+import { runLarder } from "../support/run_larder.ts";
 import { scrape } from "../support/scrape.ts";
 import { chain, makeStoreObject, type StoreObject } from "../support/store_object.ts";
+import { TestListener } from "../support/test_listener.ts";
 import { TestCache } from "../support/test_cache.ts";
 
 const objects = chain(4) as [StoreObject, StoreObject, StoreObject, StoreObject];
@@ -39,6 +44,44 @@ async function pull(cache: TestCache, { storePathHash }: StoreObject): Promise<v
   await (await cache.get(await cache.narPath(storePathHash))).bytes();
   await cache.downloadsOver();
 }
+
+Deno.test("plan: one that loses the database says so in its last line, and breaks", async () => {
+  const path = { hash: leaf.storePathHash, name: "a", state: "here", nar: null, bytes: 1 } as const;
+  const planner: PlanRouteDeps["planner"] = {
+    upstreams: () => [],
+    async planClosure(_roots, { tell }) {
+      for (let count = 0; count < 3; count++) await tell({ ...path, upstreams: [] });
+      throw new Failure("away", "Cannot use the database");
+    },
+  };
+  using turns = planTurns();
+  const { POST } = planRoute({ planner, turns, log: { debug() {} } }).methods;
+  const answers: Answer[] = [];
+  await using server = new TestListener({
+    async handle(request) {
+      const routed = { request, requestId: "", head: false, params: [], caller: undefined };
+      const mayManage = () => Promise.resolve(true);
+      const answer = await POST?.({ ...routed, mayManage }) ?? statusAnswer(405, false);
+      answers.push(answer);
+      return answer;
+    },
+  });
+  const answer = await fetch(server.url, { method: "POST", body: `${leaf.storePath}\n` });
+  let text = "";
+  await assert.rejects(async () => {
+    const decoder = new TextDecoder();
+    for await (const piece of answer.body ?? []) text += decoder.decode(piece);
+  });
+  const lines = text.trimEnd().split("\n").map((line) => JSON.parse(line));
+  assert.deepEqual(lines.map(({ event }) => event), ["path", "path", "path", "failed"]);
+  const { part, reason } = lines.at(-1);
+  assert.deepEqual([part, reason], ["database", DATABASE_AWAY]);
+  assert.deepEqual(answers[0]?.failed, { part: "database", error: "Cannot use the database" });
+  const env = { LARDER_SERVER: server.url };
+  const { status, err } = await runLarder(["plan", leaf.storePath], { env });
+  assert.equal(status, 1);
+  assert.match(err, /larder: the run ended early: the database does not answer; try again/);
+});
 
 Deno.test("plan: each path of a closure is here, upstream or nowhere, and no NAR is fetched", async () => {
   const missing = makeStoreObject({ name: "missing-1" });

@@ -1,4 +1,4 @@
-import { Failure } from "../../base/failure.ts";
+import { DATABASE_AWAY, Failure, STORAGE_AWAY } from "../../base/failure.ts";
 import { clock } from "../../runtime/current.ts";
 
 /** Time in which a run's figures change at least once; the server reports every second. */
@@ -19,7 +19,7 @@ export interface FollowLimits {
   readonly runMs?: number;
 }
 
-/** The lines of a run's progress. Throws at a limit, or if the answer breaks off. */
+/** The lines of a run's progress. Throws at a limit, or if the run fails or its answer breaks off. */
 export async function* followedLines(
   { body }: Response,
   { standstillMs = STANDSTILL_MAX_MS, runMs = RUN_MAX_MS }: FollowLimits = {},
@@ -47,6 +47,8 @@ export async function* followedLines(
       for (const line of lines) {
         if (line !== last) changedAtMs = clock.nowMs();
         last = line;
+        const event = parsed(line);
+        if (event["event"] === "failed") throw failedRun(event["part"]);
         yield line;
       }
     }
@@ -57,6 +59,21 @@ export async function* followedLines(
   } finally {
     await reader.cancel().catch(() => undefined);
   }
+}
+
+/** Only words of its own reach the terminal. */
+const LOST: ReadonlyMap<unknown, string> = new Map([
+  ["database", DATABASE_AWAY],
+  ["storage", STORAGE_AWAY],
+]);
+
+/** What a run lost, by its last line. */
+export function failedRun(part: unknown): Failure {
+  const lost = LOST.get(part);
+  if (lost === undefined) {
+    return new Failure("corrupt", "Cannot follow the run: it failed; see the server's log");
+  }
+  return new Failure("away", `the run ended early: ${lost}; try again in a moment`);
 }
 
 function overdue(): Failure {

@@ -2,6 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import { PLAN_PATHS_MAX } from "../../cache/plan/planner.ts";
 import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
+import { failedRun } from "./followed_lines.ts";
 import type { ServerClient } from "./server_client.ts";
 import { ServerJson } from "./server_json.ts";
 
@@ -62,6 +63,7 @@ export async function requestPlan(
     else if (event === "done") {
       return { paths, upstreams: line.at("upstreams").list.map(upstreamIn) };
     } else if (event === "too_many_paths") throw tooMany();
+    else if (event === "failed") throw failedRun(line.at("part").text);
     else throw unreadable();
     came();
   }

@@ -1,18 +1,11 @@
-import {
-  CANNOT_NOW,
-  DATABASE_AWAY,
-  type Facts,
-  Failure,
-  meaningOf,
-  messageOf,
-} from "../../base/failure.ts";
+import { CANNOT_NOW, DATABASE_AWAY, Failure, meaningOf } from "../../base/failure.ts";
 import { clock, dice } from "../../runtime/current.ts";
-import { DATABASE } from "../../telemetry/events.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { Access, AccessRules } from "../access/access_rules.ts";
 import { type Answer, lineAnswer, statusAnswer } from "../message/answer.ts";
 import { forTokenHolders } from "../message/cache_control.ts";
+import { failureFacts } from "../message/lost_part.ts";
 import { queryFault } from "../message/query.ts";
 import { FailedTokens } from "../access/failed_tokens.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
@@ -181,22 +174,13 @@ function failed(
   );
   const answer = failureAnswer(error, meant, identified);
   const facts = error instanceof Failure ? error.facts : {};
-  const known = { ...aboutFailure(error), ...facts };
+  const known = { ...failureFacts(error), ...facts };
   const { requestId: request_id, route: { name: route } } = identified;
   const { status } = answer;
   log.event("request-failed", { route, status, request_id, ...known }, isGone ? "debug" : level);
   // The line of an outage stands for all requests: each one's own has the cause, too.
-  if (meant >= 500 && !isGone) answer.failed = aboutFailure(error);
+  if (meant >= 500 && !isGone) answer.failed = failureFacts(error);
   return answer;
-}
-
-/** The short error, and the part that failed where the failure tells. */
-function aboutFailure(error: unknown): Facts {
-  const isOfDatabase = error instanceof Failure
-    ? error.kind === "away" || error.kind === "out-of-reach"
-    : error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR";
-  const part = isOfDatabase ? DATABASE : error instanceof Failure ? error.facts["part"] : undefined;
-  return { ...part === undefined ? {} : { part }, error: messageOf(error) };
 }
 
 function failureAnswer(

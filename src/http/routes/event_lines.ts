@@ -2,6 +2,7 @@ import type { Bytes } from "../../base/bytes.ts";
 import { snakeNames } from "../../base/snake_names.ts";
 import { clock } from "../../runtime/current.ts";
 import { type Answer, streamAnswer } from "../message/answer.ts";
+import { failedLine, failureFacts } from "../message/lost_part.ts";
 
 const PROGRESS_EVERY_MS = 1_000;
 
@@ -13,7 +14,7 @@ type Events = AsyncIterator<{ readonly event: string }>;
 /**
  * The events as JSON lines, as they come, not as the client reads them: a stalled client must not
  * block a run for others. A client that leaves ends its run. Throws for a run that fails before its
- * first event.
+ * first event. One that fails later says in its last line what was lost.
  */
 export async function eventsAnswer(
   events: AsyncIterable<{ readonly event: string }>,
@@ -22,9 +23,11 @@ export async function eventsAnswer(
   const first = coming.next();
   await clock.within(first, HEAD_AFTER_MS);
   const type = "application/x-ndjson";
-  return streamAnswer(linesOf(startingWith(first, coming)), {
-    ...{ status: 200, type, lifetime: "never" },
+  const lines = linesOf(startingWith(first, coming), (error) => {
+    answer.failed = failureFacts(error);
   });
+  const answer: Answer = streamAnswer(lines, { status: 200, type, lifetime: "never" });
+  return answer;
 }
 
 async function* startingWith(
@@ -38,12 +41,20 @@ async function* startingWith(
   }
 }
 
-function linesOf(events: AsyncIterable<{ readonly event: string }>): ReadableStream<Bytes> {
+function linesOf(
+  events: AsyncIterable<{ readonly event: string }>,
+  failed: (error: unknown) => void,
+): ReadableStream<Bytes> {
   const encoder = new TextEncoder();
   let gone = false;
+  let failure: { readonly error: unknown } | undefined;
   return new ReadableStream({
     start(controller) {
       void send(controller);
+    },
+    pull(controller) {
+      // Behind all lines: an error drops those that wait.
+      if (failure !== undefined) controller.error(failure.error);
     },
     cancel() {
       gone = true;
@@ -66,8 +77,11 @@ function linesOf(events: AsyncIterable<{ readonly event: string }>): ReadableStr
       }
       controller.close();
     } catch (error) {
-      // After the status line, only a broken transfer can report an error.
-      if (!gone) controller.error(error);
+      if (gone) return;
+      failed(error);
+      failure = { error };
+      // Programs that read no lines notice the transfer that breaks behind it.
+      controller.enqueue(failedLine(error));
     }
   }
 }

@@ -12,6 +12,7 @@ import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { Answer, lineAnswer, statusAnswer, streamAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
+import { failedLine, failureFacts } from "../message/lost_part.ts";
 import { HEAD_AFTER_MS } from "./event_lines.ts";
 import { waiterOf } from "./explain.ts";
 import { RETRY_AFTER } from "../message/retry_after.ts";
@@ -96,10 +97,12 @@ export function planRoute({ planner, turns, log }: PlanRouteDeps): Route {
         const rest = held.move();
         over.finally(() => rest.dispose()).then(() => lines.end(), (error) => {
           log.debug("plan ended early", { error: messageOf(error), request_id: requestId });
+          answer.failed = failureFacts(error);
           lines.end(error);
         });
         const parts = { status: 200, type: "application/x-ndjson", lifetime: "never" } as const;
-        return streamAnswer(lines.stream, parts);
+        const answer = streamAnswer(lines.stream, parts);
+        return answer;
       },
     },
   };
@@ -164,11 +167,15 @@ class Lines {
   #controller: ReadableStreamDefaultController<Bytes> | undefined;
   #room = Promise.withResolvers<void>();
   #isOver = false;
+  #failure: { readonly error: unknown } | undefined;
 
   constructor() {
     this.stream = new ReadableStream<Bytes>({
       start: (controller) => void (this.#controller = controller),
-      pull: () => this.#roomCame(),
+      pull: () => {
+        this.#roomCame();
+        this.#break();
+      },
       cancel: () => {
         this.#isOver = true;
         this.#roomCame();
@@ -197,8 +204,18 @@ class Lines {
   end(error?: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    // After the status line, only a broken transfer can report an error.
-    if (error === undefined) this.#controller?.close();
-    else this.#controller?.error(error);
+    if (error === undefined) return this.#controller?.close();
+    // A client that takes nothing takes no last line.
+    const isStalled = error instanceof Failure && error.kind === "stalled";
+    if (isStalled) return this.#controller?.error(error);
+    this.#failure = { error };
+    // Programs that read no lines notice the transfer that breaks behind it.
+    this.#controller?.enqueue(failedLine(error));
+  }
+
+  /** Behind all lines: an error drops those that wait. */
+  #break(): void {
+    const isEmpty = this.#controller?.desiredSize === LINES_BYTES_MAX;
+    if (this.#failure !== undefined && isEmpty) this.#controller?.error(this.#failure.error);
   }
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Failure } from "../../../src/base/failure.ts";
 import { snakeNames } from "../../../src/base/snake_names.ts";
 import type { GcEvent, GcOrder } from "../../../src/space/gc_event.ts";
 import { GC_DONE, GcServer } from "../../support/gc_server.ts";
@@ -143,16 +144,43 @@ for (
   });
 }
 
-Deno.test("larder gc: a run that fails in the middle is said to be broken off", async () => {
-  const screen = terminal();
-  await using server = new GcServer(async function* () {
-    yield { event: "progress", freedBytes: 1, evictedEntries: 1, usedBytes: 1 };
-    await screen.watched;
-    throw new Error("the disk is gone");
+for (
+  const [error, said] of [
+    [
+      new Error("the disk is gone"),
+      /larder: Cannot follow the run: it failed; see the server's log/,
+    ],
+    [
+      new Failure("away", "gone"),
+      /larder: the run ended early: the database does not answer; try /,
+    ],
+  ] as const
+) {
+  Deno.test(`larder gc: a run that fails in the middle is said so: ${error.message}`, async () => {
+    const screen = terminal();
+    await using server = new GcServer(async function* () {
+      yield { event: "progress", freedBytes: 1, evictedEntries: 1, usedBytes: 1 };
+      await screen.watched;
+      throw error;
+    });
+
+    const { status, err } = await runLarder(["gc", "--server", server.url], screen);
+
+    assert.equal(status, 1);
+    assert.match(err, said);
   });
+}
 
-  const { status, err } = await runLarder(["gc", "--server", server.url], screen);
+Deno.test("larder gc: nothing of a strange server's last line reaches the terminal", async () => {
+  const options = { hostname: "127.0.0.1", port: 0, onListen() {} };
+  const line = JSON.stringify({ event: "failed", part: "\u001b[2J", reason: "\u001b[2J" });
+  await using server = Deno.serve(options, () => new Response(`${line}\n`));
 
-  assert.equal(status, 1);
-  assert.match(err, /larder: Cannot follow the run: the connection broke/);
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  const { status, err } = await runLarder(["gc", "--server", url]);
+
+  assert.deepEqual([status, err], [
+    1,
+    "larder: Cannot follow the run: it failed; see the server's log\n",
+  ]);
 });

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { Failure, STORAGE_AWAY } from "../../../src/base/failure.ts";
 import { completenessWord } from "../../../src/cli/client/pinned_closures.ts";
+import { clock } from "../../../src/runtime/current.ts";
+import { eventually } from "../../support/eventually.ts";
 import { fakeUpstream } from "../../support/fake_upstream.ts";
 import { runLarder } from "../../support/run_larder.ts";
 import { chain, type StoreObject } from "../../support/store_object.ts";
@@ -50,6 +53,49 @@ Deno.test("larder verify: complete pins are status 0, a missing path is 1 with i
   const json = JSON.parse((await verify("--json")).out);
   const { pins: [pin], complete, damaged } = json;
   assert.deepEqual([pin.root, pin.complete, complete, damaged], [root.storePathHash, true, 1, 0]);
+});
+
+Deno.test("larder verify: a storage that is lost behind the first line is named", async () => {
+  await using upstream = await fakeUpstream({ objects, stored: true });
+  await using cache = await TestCache.open({ upstreams: [upstream] });
+  await using server = cache.listen();
+  const env = { LARDER_SERVER: server.url };
+  await (await cache.get(await cache.narPath(root.storePathHash))).bytes();
+  await cache.downloadsOver();
+  assert.equal((await runLarder(["pin", root.storePath], { env })).status, 0);
+  const begun = Promise.withResolvers<void>();
+  cache.nars.open = async () => {
+    await begun.promise;
+    throw new Failure("unavailable", "Cannot open NAR file: timeout", { part: "storage" });
+  };
+  const answer = await fetch(`${server.url}/pins/verify`, { method: "POST" });
+  assert.equal(answer.status, 200, "a line of progress comes first");
+  begun.resolve();
+  let text = "";
+  await assert.rejects(async () => {
+    const decoder = new TextDecoder();
+    for await (const piece of answer.body ?? []) text += decoder.decode(piece);
+  });
+  const last = { event: "failed", part: "storage", reason: STORAGE_AWAY };
+  assert.deepEqual(JSON.parse(text.trimEnd().split("\n").at(-1) ?? ""), last);
+  const id = answer.headers.get("x-request-id");
+  const line = () =>
+    cache.log.find(({ msg, request_id }) => msg === "request" && request_id === id);
+  await eventually("the request has its line", () => line() !== undefined);
+  assert.deepEqual([line()?.["part"], line()?.["error"]], [
+    "storage",
+    "Cannot open NAR file: timeout",
+  ]);
+  // A frozen storage takes a second or more for each try.
+  cache.nars.open = async () => {
+    await clock.pause(1_500);
+    throw new Failure("unavailable", "Cannot open NAR file: timeout", { part: "storage" });
+  };
+  assert.deepEqual(await runLarder(["verify", "--pins"], { env }), {
+    status: 1,
+    out: "",
+    err: "larder: the run ended early: the storage does not answer; try again in a moment\n",
+  });
 });
 
 Deno.test("larder verify: bad words get a sentence, and nothing is sent", async () => {
