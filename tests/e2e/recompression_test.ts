@@ -4,13 +4,19 @@ import { DirectoryUpstream } from "../support/directory_upstream.ts";
 import { eventually } from "../support/eventually.ts";
 import { LONG_TIMEOUTS, startLarder } from "../support/larder_process.ts";
 import { NixClient, nixTest } from "../support/nix_client.ts";
-import { addObjects, SHAPES } from "../support/nix_store_objects.ts";
+import { addObjects, SHAPES, storePathOf } from "../support/nix_store_objects.ts";
 import { testWhere } from "../support/program.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { THREADS_UNKNOWN, threadsOf } from "../support/threads_of.ts";
 
 const lacksEncoder = hasZstdEncoder() ? "" : "this Deno writes no zstd";
+
+/** A diamond whose bottom has many blocks of bzip2. */
+const OBJECTS = [
+  { name: "bottom", content: { bytes: 300_000 } },
+  ...(SHAPES["diamond"] ?? []).slice(1),
+];
 
 const NAME = "recompression: a Nix that remembers the former narinfos pulls on, and a new one";
 
@@ -20,8 +26,11 @@ else testWhere(lacksEncoder, NAME, pullOn);
 async function pullOn(): Promise<void> {
   using maker = new NixClient();
   using folder = tempFolder();
-  const { top, paths } = await addObjects(maker, SHAPES["diamond"] ?? []);
+  const { top, paths } = await addObjects(maker, OBJECTS);
   const key = await maker.makeKey("upstream-1");
+  // Each leaves what is there.
+  await maker.copyTo(folder.path, storePathOf("bottom"), { compression: "bzip2", key });
+  await maker.copyTo(folder.path, storePathOf("left"), { compression: "none", key });
   await maker.copyTo(folder.path, top, { compression: "xz", key });
   await using upstream = new DirectoryUpstream(folder.path, key.publicKey);
   await using larder = await startLarder({
@@ -30,6 +39,7 @@ async function pullOn(): Promise<void> {
     "cache-recompress": "on",
     ...LONG_TIMEOUTS,
   });
+  assert.ok(upstream.paths().some((path) => path.endsWith(".nar.bz2")));
   const trust = { from: [larder.url], trust: [key.publicKey] };
   using rememberer = new NixClient();
   await rememberer.run("nix", ["path-info", "--store", larder.url, ...paths]);

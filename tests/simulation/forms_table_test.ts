@@ -35,55 +35,71 @@ import {
 // bytes; "file": those of a file as it was made, "spoken": those that larder makes of the NAR,
 // "unsized": these without their size. "404": nothing could bring it.
 const TABLE = `
-came  kept          upstream  asked  answer
-xz    came          there     xz     file HIT
-xz    came          there     zst    spoken HIT
-xz    came          gone      xz     file HIT
-xz    came          gone      zst    spoken HIT
-xz    zstd          there     xz     spoken HIT
-xz    zstd          there     zst    file HIT
-xz    zstd          gone      xz     spoken HIT
-xz    zstd          gone      zst    file HIT
-xz    evicted       there     xz     file MISS
-xz    evicted       there     zst    spoken MISS
-xz    evicted       gone      xz     404
-xz    evicted       gone      zst    404
-xz    rows lost     there     xz     file MISS
-xz    rows lost     there     zst    unsized MISS
-xz    rows lost     gone      xz     404
-xz    rows lost     gone      zst    404
-gzip  came          there     gz     file HIT
-gzip  came          there     zst    spoken HIT
-gzip  came          gone      gz     file HIT
-gzip  came          gone      zst    spoken HIT
-gzip  zstd          there     gz     spoken HIT
-gzip  zstd          there     zst    file HIT
-gzip  zstd          gone      gz     spoken HIT
-gzip  zstd          gone      zst    file HIT
-gzip  evicted       there     gz     file MISS
-gzip  evicted       there     zst    spoken MISS
-gzip  evicted       gone      gz     404
-gzip  evicted       gone      zst    404
-gzip  rows lost     there     gz     file MISS
-gzip  rows lost     there     zst    unsized MISS
-gzip  rows lost     gone      gz     404
-gzip  rows lost     gone      zst    404
-none  came          there     nar    file HIT
-none  came          there     zst    spoken HIT
-none  came          gone      nar    file HIT
-none  came          gone      zst    spoken HIT
-none  zstd          there     nar    file HIT
-none  zstd          there     zst    file HIT
-none  zstd          gone      nar    file HIT
-none  zstd          gone      zst    file HIT
-none  evicted       there     nar    file MISS
-none  evicted       there     zst    spoken MISS
-none  evicted       gone      nar    404
-none  evicted       gone      zst    404
-none  rows lost     there     nar    file MISS
-none  rows lost     there     zst    unsized MISS
-none  rows lost     gone      nar    404
-none  rows lost     gone      zst    404
+came   kept       upstream  asked  answer
+xz     came       there     xz     file HIT
+xz     came       there     zst    spoken HIT
+xz     came       gone      xz     file HIT
+xz     came       gone      zst    spoken HIT
+xz     zstd       there     xz     spoken HIT
+xz     zstd       there     zst    file HIT
+xz     zstd       gone      xz     spoken HIT
+xz     zstd       gone      zst    file HIT
+xz     evicted    there     xz     file MISS
+xz     evicted    there     zst    spoken MISS
+xz     evicted    gone      xz     404
+xz     evicted    gone      zst    404
+xz     rows lost  there     xz     file MISS
+xz     rows lost  there     zst    unsized MISS
+xz     rows lost  gone      xz     404
+xz     rows lost  gone      zst    404
+gzip   came       there     gz     file HIT
+gzip   came       there     zst    spoken HIT
+gzip   came       gone      gz     file HIT
+gzip   came       gone      zst    spoken HIT
+gzip   zstd       there     gz     spoken HIT
+gzip   zstd       there     zst    file HIT
+gzip   zstd       gone      gz     spoken HIT
+gzip   zstd       gone      zst    file HIT
+gzip   evicted    there     gz     file MISS
+gzip   evicted    there     zst    spoken MISS
+gzip   evicted    gone      gz     404
+gzip   evicted    gone      zst    404
+gzip   rows lost  there     gz     file MISS
+gzip   rows lost  there     zst    unsized MISS
+gzip   rows lost  gone      gz     404
+gzip   rows lost  gone      zst    404
+bzip2  came       there     bz2    file HIT
+bzip2  came       there     zst    spoken HIT
+bzip2  came       gone      bz2    file HIT
+bzip2  came       gone      zst    spoken HIT
+bzip2  zstd       there     bz2    spoken HIT
+bzip2  zstd       there     zst    file HIT
+bzip2  zstd       gone      bz2    spoken HIT
+bzip2  zstd       gone      zst    file HIT
+bzip2  evicted    there     bz2    file MISS
+bzip2  evicted    there     zst    spoken MISS
+bzip2  evicted    gone      bz2    404
+bzip2  evicted    gone      zst    404
+bzip2  rows lost  there     bz2    file MISS
+bzip2  rows lost  there     zst    unsized MISS
+bzip2  rows lost  gone      bz2    404
+bzip2  rows lost  gone      zst    404
+none   came       there     nar    file HIT
+none   came       there     zst    spoken HIT
+none   came       gone      nar    file HIT
+none   came       gone      zst    spoken HIT
+none   zstd       there     nar    file HIT
+none   zstd       there     zst    file HIT
+none   zstd       gone      nar    file HIT
+none   zstd       gone      zst    file HIT
+none   evicted    there     nar    file MISS
+none   evicted    there     zst    spoken MISS
+none   evicted    gone      nar    404
+none   evicted    gone      zst    404
+none   rows lost  there     nar    file MISS
+none   rows lost  there     zst    unsized MISS
+none   rows lost  gone      nar    404
+none   rows lost  gone      zst    404
 `;
 
 // Each line is a break: a client got some bytes of a name, and comes back for the rest of them.
@@ -99,6 +115,10 @@ rows lost     xz     recompress   of these bytes
 rows lost     zst    recompress   all bytes anew
 came          xz     an hour      of the new form
 came          zst    an hour      of the new form
+came          bz2    recompress   of these bytes
+zstd          bz2    recompress   of these bytes
+evicted       bz2    recompress   of these bytes
+came          bz2    an hour      of the new form
 `;
 
 // Each line is a NAR that a larder behind this one takes from it. `knows`: the ending of the name
@@ -131,6 +151,10 @@ evicted       there     zst    no rows   MISS
 evicted       gone      zst    no rows   404
 rows lost     there     xz     no rows   unsaved
 rows lost     there     zst    no rows   unsaved
+zstd          there     bz2    the file  HIT
+zstd          there     bz2    nothing   MISS
+zstd          gone      bz2    nothing   MISS
+zstd          gone      bz2    no rows   MISS
 `;
 
 type Came = NonNullable<SceneOptions["upstreams"][number]["compression"]>;
@@ -160,9 +184,8 @@ const toNginx: HandOver = (answer, plan, request) =>
 
 for (const line of TABLE.trim().split("\n").slice(1)) {
   const [came, kept, upstream, ending, answer] = line.split(/\s{2,}/);
-  const asked = (Object.keys(COMPRESSIONS) as Compression[])
-    .find((one) => `.nar${COMPRESSIONS[one].extension}`.endsWith(`.${ending}`));
-  assert.ok(came && kept && asked && answer, line);
+  assert.ok(came && kept && ending && answer, line);
+  const { asked } = askedOf(ending);
   const cell: Cell = {
     ...{ came: came as Came, kept: kept as Kept, asked, answer },
     isUpstreamThere: upstream === "there",
@@ -176,10 +199,10 @@ for (const line of TABLE.trim().split("\n").slice(1)) {
 
 for (const line of BREAKS.trim().split("\n").slice(1)) {
   const [kept = "", ending = "", then = "", rest = ""] = line.split(/\s{2,}/);
-  const asked = ending === "zst" ? "zstd" : "xz";
+  const { asked, came } = askedOf(ending);
   sceneTest(
     `forms: a client that broke off in ${ending}, kept: ${kept}, then ${then}: the rest is ${rest}`,
-    { upstreams: [{ compression: "xz" }], recompresses: true },
+    { upstreams: [{ compression: came }], recompresses: true },
     async (scene) => {
       const { former, zstd } = await keptAs(scene, kept as Kept);
       const path = asked === "zstd" ? zstd : former.path;
@@ -204,11 +227,11 @@ for (const line of BREAKS.trim().split("\n").slice(1)) {
 
 for (const line of IN_A_ROW.trim().split("\n").slice(1)) {
   const [front = "", upstream = "", knows = "", has = "", answer = ""] = line.split(/\s{2,}/);
+  const { asked, came } = askedOf(knows);
   sceneTest(
     `forms: a larder behind, here: ${front}, upstream ${upstream}, it knows ${knows}, has ${has}: ${answer}`,
-    { upstreams: [{ compression: "xz" }], recompresses: true, hasOneBehind: true },
+    { upstreams: [{ compression: came }], recompresses: true, hasOneBehind: true },
     async (scene) => {
-      const asked = knows === "zst" ? "zstd" : "xz";
       if (knows === "zst") await keptAs(scene, "zstd");
       const path = await scene.narPath(OBJECT, BEHIND);
       assert.ok(path.endsWith(`.${knows}`));
@@ -355,6 +378,14 @@ for (const kept of ["came", "zstd"] as const) {
       assert.deepEqual(await scene.fsck(), []);
     },
   );
+}
+
+/** What a client asks for, and what came where that says nothing else. */
+function askedOf(ending: string): { readonly asked: Compression; readonly came: Came } {
+  const asked = (Object.keys(COMPRESSIONS) as Compression[])
+    .find((one) => `.nar${COMPRESSIONS[one].extension}`.endsWith(`.${ending}`));
+  assert.ok(asked, ending);
+  return { asked, came: asked === "bzip2" ? asked : "xz" };
 }
 
 async function playCell(scene: Scene, { came, kept, asked, ...cell }: Cell): Promise<void> {

@@ -20,7 +20,7 @@ import { decodersAtOnce } from "./played_decoders.ts";
 import { SeededDice } from "./seeded_dice.ts";
 import { asOwner, VirtualClock } from "./virtual_clock.ts";
 import { NARS, type PlayedOutages, type SharedWorld, TEMP, WorldMember } from "./world_member.ts";
-import { narFilesOf, type SCENE_COMPRESSIONS, type WorldObject } from "./world_objects.ts";
+import { narFilesOf, type SceneCompression, type WorldObject } from "./world_objects.ts";
 import { WorldUpstream } from "./world_upstream.ts";
 
 /** Changes an honest answer of an upstream before it leaves. */
@@ -44,7 +44,7 @@ export interface SceneUpstream extends Behaviour {
   /** Default: by place. */
   readonly priority?: number;
   /** Default: "none". */
-  readonly compression?: typeof SCENE_COMPRESSIONS[number];
+  readonly compression?: SceneCompression;
 }
 
 export interface SceneOptions {
@@ -122,7 +122,8 @@ export async function playScene<Result>(
     files.mkdirSync(folder, { recursive: true });
   }
   const { objects = [OBJECT] } = options;
-  const all = await Promise.all(objects.map(narFilesOf));
+  const compressions = options.upstreams.map(({ compression = "none" }) => compression);
+  const all = await Promise.all(objects.map((one) => narFilesOf(one, compressions)));
   const database = await openDatabase(options.databasePath ?? ":memory:");
   const rows = new SqliteMetadataStore(database, () => clock.wallMs());
   const rowsBehind = await emptyRows();

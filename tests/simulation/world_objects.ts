@@ -1,7 +1,10 @@
+import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
+import { Bzip2Speaker } from "../../src/cache/forms/spoken_bzip2.ts";
 import { Speaker } from "../../src/cache/forms/spoken_form.ts";
 import { recompressedFile } from "../support/stub_encoder.ts";
 import type { Compression } from "../../src/nix/compression.ts";
+import { type FileHash, sha256FromDigest } from "../../src/nix/hash.ts";
 import { narFileOf } from "../support/nar_files.ts";
 import type { NarFile } from "../support/dialects.ts";
 import { makeStoreObject, type StoreObject } from "../support/store_object.ts";
@@ -10,8 +13,11 @@ import type { SeededDice } from "./seeded_dice.ts";
 /** Compressions whose decoders finish within a macrotask, so that virtual time may jump. */
 export const PLAYED_COMPRESSIONS = ["none", "gzip"] as const satisfies readonly Compression[];
 
-/** Those of scenes, which compile their decoders at once. */
-export const SCENE_COMPRESSIONS = [...PLAYED_COMPRESSIONS, "xz"] as const;
+/** Scenes compile their decoders at once. */
+const DRAWN_COMPRESSIONS = [...PLAYED_COMPRESSIONS, "xz"] as const;
+
+/** bzip2 takes too long for an object that needs none. */
+export type SceneCompression = typeof DRAWN_COMPRESSIONS[number] | "bzip2";
 
 /** A store object of a world, and each file that holds its NAR. */
 export interface WorldObject {
@@ -40,12 +46,19 @@ export async function drawObjects(
 }
 
 /** An object and its files. */
-export async function narFilesOf(object: StoreObject): Promise<WorldObject> {
+export async function narFilesOf(
+  object: StoreObject,
+  compressions: readonly SceneCompression[] = DRAWN_COMPRESSIONS,
+): Promise<WorldObject> {
+  const { nar } = object;
   const files = new Map<Compression, NarFile>();
-  for (const compression of SCENE_COMPRESSIONS) {
-    // larder speaks xz with other bytes than these, which are two streams.
+  for (const compression of compressions) {
+    // larder speaks xz and bzip2 with other bytes than these, which are two streams.
     const frames = compression === "xz" ? 2 : 1;
-    files.set(compression, await narFileOf(object.nar, { compression, frames, stored: true }));
+    const file = compression === "bzip2"
+      ? twoStreams(nar)
+      : await narFileOf(nar, { compression, frames, stored: true });
+    files.set(compression, file);
   }
   const spoken = (["gzip", "zstd"] as const).map((compression) => {
     const speaker = new Speaker(compression, object.nar.length);
@@ -54,6 +67,17 @@ export async function narFilesOf(object: StoreObject): Promise<WorldObject> {
   const made = [...spoken, [recompressedFile(object.nar)], [object.nar]];
   const all = [...made, ...[...files.values()].map(({ bytes }) => [bytes])];
   return { object, files, right: new Set(all.map(digestOf)) };
+}
+
+function twoStreams(nar: Uint8Array): NarFile {
+  const half = nar.length >> 1;
+  const parts = [nar.subarray(0, half), nar.subarray(half)].flatMap((part) => {
+    const speaker = new Bzip2Speaker(part.length);
+    return [...speaker.speak(part), speaker.end()];
+  });
+  const bytes = new Uint8Array(Buffer.concat(parts));
+  const digest = createHash("sha256").update(bytes).digest();
+  return { compression: "bzip2", bytes, fileHash: sha256FromDigest(digest) as FileHash };
 }
 
 function digestOf(parts: readonly Uint8Array[]): string {

@@ -2,6 +2,7 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure, messageOf } from "../../base/failure.ts";
 import { MemoryAllowance } from "../../base/memory_allowance.ts";
+import { Bzip2Speaker } from "../../cache/forms/spoken_bzip2.ts";
 import { decodeBody } from "../../cache/verify/decode_body.ts";
 import { dropUnusedDecoders } from "../../cache/verify/decoders.ts";
 import { Growth, measureNar } from "../../cache/verify/measure_nar.ts";
@@ -57,7 +58,10 @@ export function runVerifyThread(
     { id, order, givesNar }: Extract<ToVerifyWorker, { type: "passThrough" }>,
   ): Promise<void> {
     const give = (narPiece: Bytes) => scope.postMessage({ id, narPiece }, [narPiece.buffer]);
-    const measure = new PassThroughMeasure(order, passThroughMemory, givesNar ? give : undefined);
+    const { bzip2From, narSizeMax } = order;
+    const speaker = bzip2From === undefined ? undefined : new Bzip2Speaker(narSizeMax, bzip2From);
+    const taker = givesNar ? give : undefined;
+    const measure = new PassThroughMeasure(order, passThroughMemory, taker, speaker);
     passThroughs.set(id, measure);
     try {
       post({ id, passed: await measure.measure });

@@ -1,4 +1,4 @@
-import { Failure, messageOf } from "../../base/failure.ts";
+import { messageOf } from "../../base/failure.ts";
 import type { ChangeWriter, NarRecord, NarRow } from "../../metadata/metadata_store.ts";
 import type { Compression } from "../../nix/compression.ts";
 import { storedName } from "../../nix/stored_name.ts";
@@ -6,7 +6,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { NarAnswer, NarFacts } from "../nar/nar_answer.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { UnsizedZstdSpeaker } from "./raw_zstd.ts";
-import { isSpoken, Speaker, type SpokenCompression, spokenSize } from "./spoken_form.ts";
+import { Speaker, spokenSize } from "./spoken_form.ts";
 import {
   type FileForm,
   NarUnpacker,
@@ -23,6 +23,9 @@ const PLAIN: PieceSpeaker = {
   speak: (piece) => [piece],
   end: () => new Uint8Array(0),
 };
+
+/** Its blocks take long: the verifier makes them. */
+const BZIP2: PieceSpeaker = { ...PLAIN, takesBzip2: true };
 
 export interface NarFormsDeps {
   readonly verifier: Pick<NarVerifier, "passThrough">;
@@ -52,7 +55,7 @@ export class NarForms {
   /** The NAR of a file in the compression `to`. The same NAR always makes the same bytes. */
   answer(file: NarAnswer, nar: NarRow, form: FileForm, to: Compression): NarAnswer {
     if (to === form.compression) return file;
-    const speaker = () => to === "none" ? PLAIN : new Speaker(spokenOf(to), nar.narSize);
+    const speaker = () => speakerOf(to, nar.narSize);
     return this.#unpacked(file, formFacts(file, nar, form, to), { form, nar, speaker });
   }
 
@@ -105,9 +108,8 @@ export function formFacts(
   const { cacheResult, isFirstOfPrefetch = false } = file;
   const { narHash, narSize } = nar;
   if (to === "none") return { cacheResult, isFirstOfPrefetch, fileSize: narSize, tag: narHash };
-  const spoken = spokenOf(to);
-  const fileSize = spokenSize(spoken, narSize);
-  return { cacheResult, isFirstOfPrefetch, fileSize, tag: `${narHash}-${spoken}` };
+  const fileSize = spokenSize(to, narSize);
+  return { cacheResult, isFirstOfPrefetch, fileSize, tag: `${narHash}-${to}` };
 }
 
 /** Size and bytes are known once the NAR is here. */
@@ -115,7 +117,7 @@ export function unknownFacts({ cacheResult }: NarFacts): NarFacts {
   return { cacheResult, fileSize: undefined, tag: undefined };
 }
 
-function spokenOf(compression: Compression): SpokenCompression {
-  if (isSpoken(compression)) return compression;
-  throw new Failure("broken", `Cannot send NAR as ${compression}: larder cannot write it`);
+function speakerOf(compression: Compression, narSize: number): PieceSpeaker {
+  if (compression === "none") return PLAIN;
+  return compression === "bzip2" ? BZIP2 : new Speaker(compression, narSize);
 }

@@ -2,7 +2,6 @@ import type { KeptFile, NarRow } from "../../metadata/metadata_store.ts";
 import type { Sha256 } from "../../nix/hash.ts";
 import { type Compression, COMPRESSIONS } from "../../nix/compression.ts";
 import { compressionOf, type NarName, renamedNar } from "../../nix/nar_name.ts";
-import { isSpoken } from "./spoken_form.ts";
 import type { FileForm } from "./unpacked_nar.ts";
 
 /** The compression of recompressed files. */
@@ -11,13 +10,13 @@ export const RECOMPRESSED = "zstd";
 /** The window of the files that larder recompresses: the memory of whoever decodes them. */
 export const RECOMPRESSED_WINDOW_BYTES = 4 << 20;
 
-/** The compressions whose files larder recompresses: it can speak each of them, or send the NAR. */
+/** The compressions whose files larder recompresses. */
 const FORMER: readonly Compression[] = (Object.keys(COMPRESSIONS) as Compression[])
-  .filter((one) => one !== RECOMPRESSED && (one === "none" || isSpoken(one)));
+  .filter((one) => one !== RECOMPRESSED);
 
 /** True for a file that may be kept in another form. */
 export function mayRecompress(name: NarName): boolean {
-  return FORMER.includes(compressionOf(name));
+  return compressionOf(name) !== RECOMPRESSED;
 }
 
 /** The names of the files that a recompressed one of this name may have been made of. */

@@ -5,6 +5,7 @@ import { RAW_ZSTD } from "./raw_zstd.ts";
 import { STORED_BROTLI } from "./stored_brotli.ts";
 import type { StoredFormat } from "./stored_format.ts";
 import { STORED_GZIP } from "./stored_gzip.ts";
+import { spokenBzip2Size } from "./spoken_bzip2.ts";
 import { STORED_XZ } from "./stored_xz.ts";
 
 const FORMATS = {
@@ -14,15 +15,12 @@ const FORMATS = {
   br: STORED_BROTLI,
 } as const;
 
-/** The compressions that larder can speak. The blocks of bzip2 are always compressed. */
-export type SpokenCompression = keyof typeof FORMATS;
-
-export function isSpoken(compression: Compression): compression is SpokenCompression {
-  return Object.hasOwn(FORMATS, compression);
-}
+/** The compressions whose blocks may hold their bytes as they are: all but bzip2. */
+export type StoredCompression = keyof typeof FORMATS;
 
 /** The bytes of a NAR's spoken file. */
-export function spokenSize(compression: SpokenCompression, narSize: number): number {
+export function spokenSize(compression: Exclude<Compression, "none">, narSize: number): number {
+  if (compression === "bzip2") return spokenBzip2Size(narSize);
   const format: StoredFormat = FORMATS[compression];
   const heads = blockCount(format, narSize) * format.blockHeadBytes;
   return format.head(narSize).length + heads + narSize + format.tail(narSize, 0).length;
@@ -35,7 +33,7 @@ export class Speaker {
   #taken = 0;
   #crc = 0;
 
-  constructor(compression: SpokenCompression, narSize: number) {
+  constructor(compression: StoredCompression, narSize: number) {
     this.#format = FORMATS[compression];
     this.#narSize = narSize;
   }

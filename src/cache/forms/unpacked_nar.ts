@@ -38,6 +38,8 @@ export interface FileForm {
 
 /** Writes a NAR in a format, piece by piece. */
 export interface PieceSpeaker {
+  /** True: the verifier gives it bzip2, not the NAR. */
+  readonly takesBzip2?: boolean;
   begin(): Bytes;
   speak(piece: Uint8Array): readonly Uint8Array[];
   end(): Bytes;
@@ -87,7 +89,10 @@ export class NarUnpacker {
       await file[Symbol.asyncDispose]();
       throw new Failure("unavailable", "Cannot unpack NAR: decoders use all of their memory");
     }
-    const order = { ...decoding, memoryWaitMs: MEMORY_WAIT_MS, hashesNar: !isRecompressed };
+    const order: PassThroughOrder = {
+      ...{ ...decoding, memoryWaitMs: MEMORY_WAIT_MS, hashesNar: !isRecompressed },
+      ...(speaker.takesBzip2 ? { bzip2From: start } : {}),
+    };
     this.#running++;
     const pieces = new UnpackedPieces(this.#verifier, order, () => {
       this.#running--;

@@ -84,9 +84,13 @@ export function announcedFileSize(
   return nar.fileSize ?? (nar.compression === "none" ? nar.narSize : undefined);
 }
 
-/** The largest possible NAR file: no compression adds much. `narSize` 0 means unknown. */
-export function fileSizeLimit({ narSize }: NarRow): number {
-  return narSize === 0 ? Infinity : narSize + Math.ceil(narSize / 8) + 65_536;
+/**
+ * The largest possible NAR file: no compression adds much, but a larder that is the upstream may
+ * speak bzip2. `narSize` 0 means unknown.
+ */
+export function fileSizeLimit({ narSize, compression }: NarRow): number {
+  const added = narSize / (compression === "bzip2" ? 2 : 8);
+  return narSize === 0 ? Infinity : narSize + Math.ceil(added) + 65_536;
 }
 
 /** True where a hash of the file is known: for an uncompressed file it is the NAR hash. */

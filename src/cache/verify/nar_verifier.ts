@@ -59,6 +59,14 @@ export interface PassThroughOrder extends Decoding {
   readonly memoryWaitMs: number;
   /** False: somebody else vouches for the NAR, and it is only counted. Default: true. */
   readonly hashesNar?: boolean;
+  /** The taker gets bzip2 of a NAR of `narSizeMax` bytes, right from this one on. Default: the NAR. */
+  readonly bzip2From?: number;
+}
+
+/** Writes a NAR in another format, piece by piece, each until the next call. */
+export interface NarSpeaker {
+  speak(piece: Uint8Array): Iterable<Uint8Array>;
+  end(): Uint8Array;
 }
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { MemoryAllowance } from "../../base/memory_allowance.ts";
 import { Failure } from "../../base/failure.ts";
 import { countBytes, withDigest } from "./measure_nar.ts";
-import type { NarCount, NarMeasure, PassThroughOrder } from "./nar_verifier.ts";
+import type { NarCount, NarMeasure, NarSpeaker, PassThroughOrder } from "./nar_verifier.ts";
 import { sharedPace } from "./pace.ts";
 import type { Bytes } from "../../base/bytes.ts";
 
@@ -25,11 +25,15 @@ export class PassThroughMeasure {
   /** That of the last piece that was given. */
   #spare = new ArrayBuffer(0);
 
-  /** `give`: sends a piece of the NAR to its taker, who answers with `goOn`. */
+  /**
+   * `give`: sends a piece of the NAR to its taker, who answers with `goOn`; with a `speaker`, a piece
+   * of what that makes of it.
+   */
   constructor(
     order: PassThroughOrder,
     memory: MemoryAllowance,
     give?: (piece: Bytes) => void,
+    speaker?: NarSpeaker,
   ) {
     const { readable, writable } = new TransformStream<Bytes, Bytes>();
     this.#writer = writable.getWriter();
@@ -40,11 +44,19 @@ export class PassThroughMeasure {
       throw new Failure("unavailable", "decoders use all of their memory");
     };
     const hash = order.hashesNar === false ? undefined : createHash("sha256");
+    const giveAll = async (pieces: Iterable<Uint8Array>) => {
+      for (const piece of pieces) await (give && this.#give(piece, give));
+    };
     const taker = (piece: Uint8Array) => {
       hash?.update(piece);
-      return give && this.#give(piece, give);
+      return giveAll(speaker?.speak(piece) ?? [piece]);
     };
     this.measure = countBytes(readable, order, sharedPace(claim), taker)
+      .then(async (count) => {
+        const isWhole = count.kind === "counted" && count.narSize === order.narSizeMax;
+        if (speaker !== undefined && isWhole) await giveAll([speaker.end()]);
+        return count;
+      })
       .then((count) => hash === undefined ? count : withDigest(count, hash))
       .finally(() => {
         share[Symbol.dispose]();
