@@ -144,13 +144,15 @@ export function countedAnswer(
   return answer;
 }
 
-/** The status phrase in one plain line. Error bodies contain nothing else. */
+/** The status phrase in one plain line, and behind it what was given and what is expected. */
 export function statusAnswer(
   status: number,
   head: boolean,
   headers: Readonly<Record<string, string>> = {},
+  expected?: string,
 ): Answer {
-  return lineAnswer(status, STATUS_CODES[status] ?? "Error", head, headers);
+  const phrase = STATUS_CODES[status] ?? "Error";
+  return lineAnswer(status, expected ? `${phrase}: ${expected}` : phrase, head, headers);
 }
 
 /** One plain line that is true at the moment. */

@@ -82,9 +82,10 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     return answer;
   }
 
-  function refuse({ status, reason, method, peer, request }: RefusedRequest): Answer {
+  function refuse(refused: RefusedRequest): Answer {
+    const { status, reason, expected, method, peer, request } = refused;
     const requestId = requestIdOf(request?.headers.get("x-request-id") ?? null);
-    const answer = statusAnswer(status, false, { "x-request-id": requestId });
+    const answer = statusAnswer(status, false, { "x-request-id": requestId }, expected);
     if (request === undefined) {
       observer.refused({ answer, reason, method, client: peer, requestId });
     }

@@ -107,7 +107,7 @@ export class Connection {
 
   /** Refuses an incomplete request: answers with a status, and ends the connection. */
   refuse(status: number, reason: string): void {
-    const said = this.#sendRefusal(status, reason);
+    const said = this.#sendRefusal({ status, reason, method: undefined });
     this.#refusing = said.catch(() => undefined);
     this.#requestReader.stop();
     // No answer of the app may follow.
@@ -211,15 +211,17 @@ export class Connection {
     // A broken connection or body: no answer can follow.
     if (!(error instanceof Refusal)) return;
     this.#deps.refused(error.reason);
-    await this.#sendRefusal(error.status, error.reason, error.method);
+    await this.#sendRefusal(error);
     await this.#linger();
   }
 
-  async #sendRefusal(status: number, reason: string, method?: string): Promise<void> {
+  async #sendRefusal(
+    { status, reason, expected, method }: Omit<RefusedRequest, "peer" | "request">,
+  ): Promise<void> {
     if (this.activity.phase === "sending") return;
     this.activity.enter("lingering");
     const answer = this.#deps.refuse({
-      ...{ status, reason, method },
+      ...{ status, reason, expected, method },
       peer: this.peer,
       request: this.#request,
     });

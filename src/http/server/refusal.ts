@@ -8,6 +8,8 @@ export interface RefusedRequest {
   readonly status: number;
   /** A reason from a closed set, for the log, such as "bare line feed". */
   readonly reason: string;
+  /** What was given and what is expected, for the client; `undefined`: the status says enough. */
+  readonly expected?: string | undefined;
   /** The method, where the head is incomplete. */
   readonly method: string | undefined;
   /** The client, as `peerAddress` returns it. */
@@ -23,18 +25,22 @@ export class Refusal extends Failure {
   /** A reason from a closed set, for the log, such as "bare line feed". */
   readonly reason: string;
 
+  /** What was given and what is expected, for the client. */
+  readonly expected: string | undefined;
+
   /** The method, if the server could read it. */
   readonly method: string | undefined;
 
-  constructor(status: number, reason: string, method?: string) {
+  constructor(status: number, reason: string, expected?: string, method?: string) {
     super("bad-request", `Cannot read request: ${reason}`);
     this.reason = reason;
+    this.expected = expected;
     this.status = status;
     this.method = method;
   }
 
   /** The same refusal with the method at the beginning of `head`. */
   in(head: string): Refusal {
-    return new Refusal(this.status, this.reason, METHOD_REGEXP.exec(head)?.[0]);
+    return new Refusal(this.status, this.reason, this.expected, METHOD_REGEXP.exec(head)?.[0]);
   }
 }

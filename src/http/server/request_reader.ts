@@ -14,6 +14,11 @@ const HEAD_BYTES_MAX = 16 * 1024;
 const HEAD_LINES_MAX = 100;
 const EMPTY_LINES_MAX = 8;
 
+const TOO_LARGE =
+  `has over ${HEAD_BYTES_MAX} bytes; expected at most ${HEAD_BYTES_MAX} for path and headers`;
+const TOO_MANY_LINES =
+  `the head has over ${HEAD_LINES_MAX} lines; expected at most ${HEAD_LINES_MAX}`;
+
 /** Read size of a body. */
 const BODY_BYTES = 64 * 1024;
 
@@ -202,18 +207,22 @@ export class RequestReader {
       if (end === this.#lineStart && this.#lines > 0) return at + 1;
       this.#lines++;
       this.#lineStart = at + 1;
-      if (this.#lines > HEAD_LINES_MAX) throw this.#refusal(431, "too many headers");
+      if (this.#lines > HEAD_LINES_MAX) {
+        throw this.#refusal(431, "too many headers", TOO_MANY_LINES);
+      }
     }
     if (this.#length >= HEAD_BYTES_MAX) {
-      throw this.#refusal(this.#lines === 0 ? 414 : 431, "head too large");
+      const isLine = this.#lines === 0;
+      const what = isLine ? "request line" : "head";
+      throw this.#refusal(isLine ? 414 : 431, "head too large", `the ${what} ${TOO_LARGE}`);
     }
     if (!this.isEmpty) this.#checkFirstLine();
     return 0;
   }
 
-  #refusal(status: number, reason: string): Refusal {
+  #refusal(status: number, reason: string, expected?: string): Refusal {
     const begin = this.#bytes.subarray(0, Math.min(this.#length, METHOD_BYTES_MAX));
-    return new Refusal(status, reason).in(DECODER.decode(begin));
+    return new Refusal(status, reason, expected).in(DECODER.decode(begin));
   }
 
   /** Refuses a bad request line as soon as it is bad. */
