@@ -41,19 +41,26 @@ docTest("docs/rolling-pins.md: the post-build hook keeps outputs, and never fail
 });
 
 docTest("docs/rolling-pins.md: the steps of CI keep a branch's results, and end it", async (at) => {
-  const steps = parse(at.block("GITHUB_REF_NAME").text) as readonly Step[];
+  const steps = parse(at.block("github.ref_name").text) as readonly Step[];
   const [keep = "", forget = ""] = ["Keep", "Forget"].map((name) =>
     steps.find((step) => step.name === name)?.run ?? "false"
   );
   for (const path of at.paths) {
     at.lead("home/result", path);
-    await at.run(`${at.push}\nGITHUB_REF_NAME=main\n${keep}`);
+    await at.run(`${at.push}\nBRANCH=main\n${keep}`);
   }
-  assert.deepEqual(await at.names(), [{ name: "ci/main", roots: at.newest(4) }]);
-  await at.run(`GITHUB_REF_NAME='a/fix#12'\n${keep}`);
-  assert.deepEqual((await at.names()).map(({ name }) => name), ["ci/a/fix-12", "ci/main"]);
-  await at.run(`BRANCH='a/fix#12'\n${forget}`);
-  await assert.rejects(at.run(`GITHUB_REF_NAME=/\n${keep}`), /error: 400/);
+  const [main, ...others] = await at.names();
+  assert.deepEqual(others, []);
+  assert.match(main?.name ?? "", /^ci\/branch-main-\d+$/);
+  assert.deepEqual(main?.roots, at.newest(4));
+  // All of them are branches to git; the first three differ in what a name may not have.
+  const branches = ["fix/#12", "fix/@12", "fix--12", "_a/+b/é", "a/-%&'\"$x", "ü".repeat(110)];
+  const quoted = (branch: string) => `BRANCH='${branch.replaceAll("'", "'\\''")}'`;
+  for (const branch of branches) await at.run(`${quoted(branch)}\n${keep}`);
+  assert.equal((await at.names()).length, branches.length + 1);
+  for (const branch of branches) await at.run(`${quoted(branch)}\n${forget}`);
+  assert.deepEqual(await at.names(), [main]);
+  await assert.rejects(at.run(`BRANCH=main\nrm ~/result\n${keep}`), /error: 400/);
   await at.run(`BRANCH=main\n${forget}`);
   assert.deepEqual(await at.names(), []);
 });
