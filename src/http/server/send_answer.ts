@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
+import { STATUS_CODES } from "node:http";
 import type { Bytes } from "../../base/bytes.ts";
 import { clock } from "../../runtime/current.ts";
 import { type Answer, statusAnswer } from "../message/answer.ts";
 import type { Activity } from "./activity.ts";
-import { formatAnswerHead, type HeadParts } from "./answer_head.ts";
-import { BodyReader } from "./body_reader.ts";
 import type { AnswerWriter } from "./answer_writer.ts";
+import { BodyReader } from "./body_reader.ts";
 
 export interface Sending {
   readonly answerWriter: AnswerWriter;
@@ -13,6 +13,7 @@ export interface Sending {
   readonly isHead: boolean;
   readonly keepsAlive: boolean;
   readonly isOld: boolean;
+  /** Date in HTTP's format. */
   readonly date: string;
   /**
    * Called with the reader of a running body, which ends with the connection; then with
@@ -23,6 +24,18 @@ export interface Sending {
   /** Called with each time in which a running body had nothing to send. */
   readonly waited: (fromMs: number, toMs: number) => void;
 }
+
+type Framing = number | "chunked" | "none";
+
+const STATUS_LINES = new Map(
+  Object.entries(STATUS_CODES).map(([code, phrase]) => [
+    Number(code),
+    `HTTP/1.1 ${code} ${phrase}\r\n`,
+  ]),
+);
+
+/** Bodies may be untrusted text: browsers must not guess their type. */
+const NO_SNIFFING = "x-content-type-options: nosniff\r\n";
 
 const ENCODER = new TextEncoder();
 
@@ -53,7 +66,7 @@ export async function sendAnswer(answer: Answer, sending: Sending): Promise<void
 }
 
 /** The framing that GET would have: chunks, if its length is unknown. */
-function framingWithoutBody({ status, body }: Answer, isHead: boolean): HeadParts["framing"] {
+function framingWithoutBody({ status, body }: Answer, isHead: boolean): Framing {
   if (status === 204 || status === 304) return "none";
   if (typeof body === "string") return Buffer.byteLength(body);
   if (body instanceof Uint8Array) return body.length;
@@ -133,7 +146,21 @@ async function sendUnframed({ headers }: Answer, sending: Sending): Promise<void
   await sendAnswer(statusAnswer(404, false, Object.fromEntries(kept)), sending);
 }
 
-function headOf(answer: Answer, sending: Sending, framing: HeadParts["framing"]): string {
+/** The head of an answer, with its empty line. `framing`: of a body without a Content-Length. */
+function headOf({ status, headers }: Answer, sending: Sending, framing: Framing): string {
   const { keepsAlive, isOld, date } = sending;
-  return formatAnswerHead(answer, { framing, keepsAlive, isOld, date });
+  let text = STATUS_LINES.get(status) ?? `HTTP/1.1 ${status} \r\n`;
+  for (const [name, value] of headers) text += `${name}: ${value}\r\n`;
+  if (!headers.has("content-length")) text += framingField(framing);
+  if (!keepsAlive) text += "connection: close\r\n";
+  // HTTP/1.0: a connection stays open only if the head says so.
+  else if (isOld) text += "connection: keep-alive\r\n";
+  return `${text}${NO_SNIFFING}date: ${date}\r\n\r\n`;
+}
+
+function framingField(framing: Framing): string {
+  if (framing === "none") return "";
+  return framing === "chunked"
+    ? "transfer-encoding: chunked\r\n"
+    : `content-length: ${framing}\r\n`;
 }
