@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Bytes } from "../../src/base/bytes.ts";
 import { Activity } from "../../src/http/server/activity.ts";
-import { AnswerWriter } from "../../src/http/server/answer_writer.ts";
-import { RunningWrites } from "../../src/http/server/running_writes.ts";
+import { AnswerWriter, RunningWrites } from "../../src/http/server/answer_writer.ts";
 import { checkProperty } from "../support/property.ts";
 
 const BODY = Uint8Array.from({ length: 300_000 }, (_, at) => at * 7 + (at >> 8));

@@ -6,7 +6,7 @@ import { readRange } from "../../src/http/message/range.ts";
 import { Router } from "../../src/http/routes/router.ts";
 import { Activity } from "../../src/http/server/activity.ts";
 import { Connection } from "../../src/http/server/connection.ts";
-import { RunningWrites } from "../../src/http/server/running_writes.ts";
+import { RunningWrites } from "../../src/http/server/answer_writer.ts";
 import { RequestReader } from "../../src/http/server/request_reader.ts";
 import { Refusal } from "../../src/http/server/refusal.ts";
 import { RequestBody } from "../../src/http/server/request_body.ts";

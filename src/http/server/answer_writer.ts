@@ -2,7 +2,6 @@ import type { Bytes } from "../../base/bytes.ts";
 import type { Activity } from "./activity.ts";
 import { BufferPool } from "./buffer_pool.ts";
 import type { Socket } from "./request_reader.ts";
-import { isLarge, type RunningWrites, SMALL_WRITE_BYTES } from "./running_writes.ts";
 
 /** Head and body up to this size leave in one write. */
 const TOGETHER_BYTES_MAX = 64 * 1024;
@@ -10,6 +9,12 @@ const TOGETHER = new BufferPool(TOGETHER_BYTES_MAX, 32);
 
 /** Reserved for a head. */
 const HEAD_BYTES_MAX = 4 * 1024;
+
+/** Size of the write that waits for a client that does not read. */
+const SMALL_WRITE_BYTES = 16 * 1024;
+
+/** Memory for larger writes. */
+const LARGE_BYTES_MAX = 32 * 1024 * 1024;
 
 const ENCODER = new TextEncoder();
 
@@ -156,4 +161,50 @@ function encodedInto(buffer: Bytes, text: string) {
   const { read, written } = ENCODER.encodeInto(text, buffer);
   if (read < text.length) throw new Error("Cannot send an answer: its head is too large");
   return { written, surplus: written - read };
+}
+
+/**
+ * Counts the memory that the runtime holds for running writes, also those of closed connections. On
+ * Deno 2.6 a write outlives its connection until the client leaves. Counts also the bytes that wait
+ * behind small writes.
+ */
+export class RunningWrites {
+  readonly #largeBytesMax: number;
+  #largeBytes = 0;
+  #waitingBytes = 0;
+
+  constructor(largeBytesMax = LARGE_BYTES_MAX) {
+    this.#largeBytesMax = largeBytesMax;
+  }
+
+  /** True while there is no memory for another large write. */
+  get areLarge(): boolean {
+    return this.#largeBytes >= this.#largeBytesMax;
+  }
+
+  /** True while clients hold so much that no answer must add a large copy of its own. */
+  get holdMuch(): boolean {
+    return this.#largeBytes + this.#waitingBytes >= this.#largeBytesMax;
+  }
+
+  begin(bytes: Uint8Array): void {
+    if (isLarge(bytes)) this.#largeBytes += bytes.buffer.byteLength;
+  }
+
+  end(bytes: Uint8Array): void {
+    if (isLarge(bytes)) this.#largeBytes -= bytes.buffer.byteLength;
+  }
+
+  beginWaiting({ buffer }: Uint8Array): void {
+    this.#waitingBytes += buffer.byteLength;
+  }
+
+  endWaiting({ buffer }: Uint8Array): void {
+    this.#waitingBytes -= buffer.byteLength;
+  }
+}
+
+/** True if a write of these bytes holds more than a small one. */
+function isLarge({ buffer }: Uint8Array): boolean {
+  return buffer.byteLength > SMALL_WRITE_BYTES;
 }

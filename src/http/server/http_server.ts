@@ -14,7 +14,7 @@ import { held, incomplete, stalled } from "./closing_order.ts";
 import { setNoDelay } from "./no_delay.ts";
 import type { Socket } from "./request_reader.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
-import { RunningWrites } from "./running_writes.ts";
+import { RunningWrites } from "./answer_writer.ts";
 
 export interface HttpServerDeps {
   readonly handle: ConnectionDeps["handle"];

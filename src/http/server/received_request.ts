@@ -5,7 +5,7 @@ import type { ClientRequest, Delivery, DeliveryEnd } from "../message/client_req
 import type { Activity } from "./activity.ts";
 import type { RequestBody } from "./request_body.ts";
 import type { RequestHead } from "./request_head.ts";
-import type { RunningWrites } from "./running_writes.ts";
+import type { RunningWrites } from "./answer_writer.ts";
 
 /** The proxies that may name a client's address. */
 export interface Proxies {
