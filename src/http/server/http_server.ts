@@ -2,19 +2,18 @@ import { FairTurns } from "../../base/fair_turns.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { acceptFailureOf } from "./accept_failure.ts";
-import { ByAddress } from "./by_address.ts";
 import { peerAddress } from "../message/peer.ts";
+import { acceptFailureOf } from "./accept_failure.ts";
+import type { Phase } from "./activity.ts";
+import { RunningWrites } from "./answer_writer.ts";
+import { ByAddress } from "./by_address.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps, type ServerStage } from "./connection.ts";
-import type { Proxies } from "./received_request.ts";
-import type { Phase } from "./activity.ts";
 import { FairSocket } from "./fair_sockets.ts";
-import { held, incomplete, stalled } from "./closing_order.ts";
 import { setNoDelay } from "./no_delay.ts";
-import type { Socket } from "./request_reader.ts";
 import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
-import { RunningWrites } from "./answer_writer.ts";
+import type { Proxies } from "./received_request.ts";
+import type { Socket } from "./request_reader.ts";
 
 export interface HttpServerDeps {
   readonly handle: ConnectionDeps["handle"];
@@ -296,4 +295,34 @@ function dateOf(nowMs: number): string {
 /** True for an idle connection after its answers, and for a logged refusal. */
 function isExpectedEnd(phase: Phase, { hasRequested }: Connection): boolean {
   return phase === "lingering" || phase === "idle" && hasRequested;
+}
+
+/** Phases in which the server owes no answer. These connections make room first, and end first. */
+const INCOMPLETE: ReadonlySet<Phase> = new Set([
+  ...["idle", "head", "body", "skipping", "held", "lingering"] as const,
+]);
+
+/** Connections that wait for the answer to a wrong token, the longest first. */
+function held(connections: Iterable<Connection>): Connection[] {
+  return oldestFirst(connections, ({ activity: { phase } }) => phase === "held");
+}
+
+/** Connections without a whole request, or with a wrong token; the oldest phase first. */
+function incomplete(connections: Iterable<Connection>): Connection[] {
+  return oldestFirst(connections, ({ activity: { phase } }) => INCOMPLETE.has(phase));
+}
+
+/** Connections whose client has read nothing for `ticks` sweeps, the longest first. */
+function stalled(connections: Iterable<Connection>, ticks: number): Connection[] {
+  return oldestFirst(
+    connections,
+    ({ activity }) => activity.phase === "sending" && activity.ticks >= ticks,
+  );
+}
+
+function oldestFirst(
+  connections: Iterable<Connection>,
+  isMeant: (connection: Connection) => boolean,
+): Connection[] {
+  return [...connections].filter(isMeant).sort((a, b) => b.activity.ticks - a.activity.ticks);
 }
