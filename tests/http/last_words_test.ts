@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Answer } from "../../src/http/message/answer.ts";
-import { PHASE_LIMITS_MS } from "../../src/http/server/overdue.ts";
+import { PHASE_LIMITS_MS } from "../../src/http/server/activity.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import { RawConnection, requestText } from "../support/raw_http.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { PHASE_LIMITS_MS } from "../../src/http/server/overdue.ts";
+import { PHASE_LIMITS_MS } from "../../src/http/server/activity.ts";
 import { BEHIND, BROKEN_BODIES, GET, POST, REFUSED } from "../support/malformed_requests.ts";
 import { RawConnection, rawRequest, requestText } from "../support/raw_http.ts";
 import { TestCache } from "../support/test_cache.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { statusAnswer } from "../../src/http/message/answer.ts";
-import { PHASE_LIMITS_MS, type PhaseLimits } from "../../src/http/server/overdue.ts";
+import { PHASE_LIMITS_MS, type PhaseLimits } from "../../src/http/server/activity.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";

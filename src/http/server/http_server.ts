@@ -4,14 +4,13 @@ import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { peerAddress } from "../message/peer.ts";
 import { acceptFailureOf } from "./accept_failure.ts";
-import type { Phase } from "./activity.ts";
+import { OVERDUE_REASON, type Phase, PHASE_LIMITS_MS, type PhaseLimits } from "./activity.ts";
 import { RunningWrites } from "./answer_writer.ts";
 import { ByAddress } from "./by_address.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps, type ServerStage } from "./connection.ts";
 import { FairSocket } from "./fair_sockets.ts";
 import { setNoDelay } from "./no_delay.ts";
-import { OVERDUE_REASON, PHASE_LIMITS_MS, type PhaseLimits } from "./overdue.ts";
 import type { Proxies } from "./received_request.ts";
 import type { Socket } from "./request_reader.ts";
 
