@@ -1,12 +1,12 @@
 import { FairTurns } from "../../base/fair_turns.ts";
+import { networkOf } from "../../base/network_of.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { peerAddress } from "../message/peer.ts";
+import { peerAddress, UNIX_PEER } from "../message/peer.ts";
 import { acceptFailureOf } from "./accept_failure.ts";
 import { OVERDUE_REASON, type Phase, PHASE_LIMITS_MS, type PhaseLimits } from "./activity.ts";
 import { RunningWrites } from "./answer_writer.ts";
-import { ByAddress } from "./by_address.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps, type ServerStage } from "./connection.ts";
 import { FairSocket } from "./fair_sockets.ts";
@@ -325,3 +325,34 @@ function oldestFirst(
 ): Connection[] {
   return [...connections].filter(isMeant).sort((a, b) => b.activity.ticks - a.activity.ticks);
 }
+
+/**
+ * Groups items by the address of their peer. IPv6 counts by its first 64 bits, as a client usually
+ * owns all addresses below. Peers of a Unix socket have no group.
+ */
+class ByAddress<T> {
+  readonly #groups = new Map<string, Set<T>>();
+
+  /** `peer`: an address as `peerAddress` returns it. */
+  add(peer: string, item: T): void {
+    if (peer === UNIX_PEER) return;
+    const key = networkOf(peer);
+    const group = this.#groups.get(key);
+    if (group === undefined) this.#groups.set(key, new Set([item]));
+    else group.add(item);
+  }
+
+  delete(peer: string, item: T): void {
+    const key = networkOf(peer);
+    const group = this.#groups.get(key);
+    group?.delete(item);
+    if (group?.size === 0) this.#groups.delete(key);
+  }
+
+  /** The items of this address and its network. */
+  of(peer: string): ReadonlySet<T> {
+    return this.#groups.get(networkOf(peer)) ?? NONE;
+  }
+}
+
+const NONE: ReadonlySet<never> = new Set();
