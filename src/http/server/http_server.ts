@@ -1,4 +1,4 @@
-import { FairTurns } from "../../base/fair_turns.ts";
+import { FairSocket, FairTurns } from "./fair_sockets.ts";
 import { networkOf } from "../../base/network_of.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
@@ -9,7 +9,6 @@ import { OVERDUE_REASON, type Phase, PHASE_LIMITS_MS, type PhaseLimits } from ".
 import { RunningWrites } from "./answer_writer.ts";
 import { ClosedLog } from "./closed_log.ts";
 import { Connection, type ConnectionDeps, type ServerStage } from "./connection.ts";
-import { FairSocket } from "./fair_sockets.ts";
 import { setNoDelay } from "./no_delay.ts";
 import type { Proxies } from "./received_request.ts";
 import type { Socket } from "./request_reader.ts";

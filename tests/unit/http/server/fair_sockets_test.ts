@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { FairTurns } from "../../../../src/base/fair_turns.ts";
-import { FairSocket } from "../../../../src/http/server/fair_sockets.ts";
+import { FairSocket, FairTurns } from "../../../../src/http/server/fair_sockets.ts";
 import type { Socket } from "../../../../src/http/server/request_reader.ts";
 
 const CROWD = 200;
