@@ -9,7 +9,7 @@ import { Connection } from "../../src/http/server/connection.ts";
 import { RunningWrites } from "../../src/http/server/answer_writer.ts";
 import { RequestReader } from "../../src/http/server/request_reader.ts";
 import { Refusal } from "../../src/http/server/refusal.ts";
-import { RequestBody } from "../../src/http/server/request_body.ts";
+import { RequestBody } from "../../src/http/server/received_request.ts";
 import { parseRequestHead } from "../../src/http/server/request_head.ts";
 import { MemorySocket } from "../support/memory_socket.ts";
 import { checkProperty } from "../support/property.ts";

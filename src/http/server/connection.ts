@@ -3,11 +3,10 @@ import type { ClientRequest, CutShort, Delivery } from "../message/client_reques
 import { peerAddress } from "../message/peer.ts";
 import { Activity, type Ticks } from "./activity.ts";
 import type { BodyReader } from "./body_reader.ts";
-import { type ConnectionFacts, type Proxies, ReceivedRequest } from "./received_request.ts";
+import { type ConnectionFacts, type Proxies, ReceivedRequest, RequestBody } from "./received_request.ts";
 import { RequestReader, type Socket } from "./request_reader.ts";
 import { AnswerWriter, ClientLeft, type RunningWrites } from "./answer_writer.ts";
 import { Refusal, type RefusedRequest } from "./refusal.ts";
-import { RequestBody } from "./request_body.ts";
 import { parseRequestHead, type RequestHead } from "./request_head.ts";
 import { sendAnswer } from "./send_answer.ts";
 
