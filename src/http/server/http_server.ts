@@ -89,7 +89,7 @@ export class HttpServer {
   readonly #deps: HttpServerDeps & { readonly limits: HttpServerLimits };
   readonly #connectionOf: (socket: Socket) => Connection;
   readonly #open = new Map<Connection, Promise<void>>();
-  readonly #byAddress = new ByAddress<Connection>();
+  readonly #byAddress = new ByAddress();
   readonly #closed: ClosedLog;
   readonly #clock: { count: number; date: string };
   readonly #sweeping: Timer;
@@ -326,32 +326,30 @@ function oldestFirst(
 }
 
 /**
- * Groups items by the address of their peer. IPv6 counts by its first 64 bits, as a client usually
- * owns all addresses below. Peers of a Unix socket have no group.
+ * Groups connections by the address of their peer. IPv6 counts by its first 64 bits, as a client
+ * usually owns all addresses below. Peers of a Unix socket have no group.
  */
-class ByAddress<T> {
-  readonly #groups = new Map<string, Set<T>>();
+class ByAddress {
+  readonly #groups = new Map<string, Set<Connection>>();
 
   /** `peer`: an address as `peerAddress` returns it. */
-  add(peer: string, item: T): void {
+  add(peer: string, connection: Connection): void {
     if (peer === UNIX_PEER) return;
     const key = networkOf(peer);
     const group = this.#groups.get(key);
-    if (group === undefined) this.#groups.set(key, new Set([item]));
-    else group.add(item);
+    if (group === undefined) this.#groups.set(key, new Set([connection]));
+    else group.add(connection);
   }
 
-  delete(peer: string, item: T): void {
+  delete(peer: string, connection: Connection): void {
     const key = networkOf(peer);
     const group = this.#groups.get(key);
-    group?.delete(item);
+    group?.delete(connection);
     if (group?.size === 0) this.#groups.delete(key);
   }
 
-  /** The items of this address and its network. */
-  of(peer: string): ReadonlySet<T> {
-    return this.#groups.get(networkOf(peer)) ?? NONE;
+  /** The connections of this address and its network. */
+  of(peer: string): ReadonlySet<Connection> {
+    return this.#groups.get(networkOf(peer)) ?? NOBODY;
   }
 }
-
-const NONE: ReadonlySet<never> = new Set();
