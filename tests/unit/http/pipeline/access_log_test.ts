@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type AccessLine, logAccess } from "../../../../src/http/pipeline/access_log.ts";
+import { type AccessLine, logAccess } from "../../../../src/http/pipeline/request_observer.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 
 const LINE: AccessLine = {
