@@ -1,20 +1,26 @@
 import { Buffer } from "node:buffer";
 import type { Facts } from "../../base/failure.ts";
 import type { Stretch } from "../../base/wait_notes.ts";
-import type { OpenPull } from "../../history/open_pulls.ts";
+import type { OpenPull, PathResult } from "../../history/open_pulls.ts";
 import type { Pulls } from "../../history/pulls.ts";
 import { clock } from "../../runtime/current.ts";
 import { REQUEST_LINE } from "../../telemetry/events.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_labels.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { RequestSpan } from "../../telemetry/tracer.ts";
+import { MEMBER_HEADER } from "../../upstream/member_request.ts";
 import { type Answer, HandedOverAnswer, StreamAnswer } from "../message/answer.ts";
 import type { Caller } from "../message/caller.ts";
-import { CHANGING_METHODS, type ClientRequest, type Delivery, type DeliveryEnd } from "../message/client_request.ts";
+import {
+  CHANGING_METHODS,
+  type ClientRequest,
+  type Delivery,
+  type DeliveryEnd,
+} from "../message/client_request.ts";
+import { isByCommand } from "../routes/request_series.ts";
 import type { Route } from "../routes/router.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
 import { pathOf } from "./path.ts";
-import { notePulled } from "./pull_notes.ts";
 import { endServerSpan, type Scheme } from "./server_span.ts";
 
 /** The outcomes that are counted: few. */
@@ -30,6 +36,20 @@ const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
 const LOGGED_OUTCOMES = { ...OUTCOMES, stopped: "stopped", closed: "closed" } as const;
 
 const NOTHING_MORE: Facts = {};
+
+/** Paths are untrusted: the log cuts longer ones. */
+const PATH_CHARS_MAX = 200;
+
+/** Statuses of a NAR that was served. */
+const SERVED = [200, 206, 307];
+
+/** How the paths of a pull came, by how their requests count. */
+const PULL_RESULTS: Readonly<Record<string, PathResult>> = {
+  HIT: "hit",
+  JOINED: "joined",
+  prefetched: "ahead",
+  MISS: "fetched",
+};
 
 /** A request and its answer, whose body may still be in flight. */
 export interface Answered {
@@ -149,25 +169,35 @@ export class RequestObserver {
     endServerSpan(span, answered, { outcome, bytes, scheme: this.#deps.scheme });
   }
 
+  /** Notes for its pull how a request went that was no stored narinfo. */
   #notePulled(
     { route, request, answer, startedAtMs }: Answered,
     pull: OpenPull,
-    end: {
+    { endedAtMs, answeredAtMs = endedAtMs, sentBytes, waits }: {
       readonly endedAtMs: number;
       readonly answeredAtMs: number | undefined;
       readonly sentBytes: number | undefined;
+      /** When the client had all that there was of the body. */
       readonly waits: readonly Stretch[];
     },
   ): void {
-    const { endedAtMs, answeredAtMs = endedAtMs, sentBytes, waits } = end;
     const { pulls } = this.#deps;
     const kind = route?.ofPath;
-    if (kind === undefined || pulls === undefined) return pull.uncounted();
+    const { counted, narName, status, hasAsked, headers } = answer;
+    const result = counted === undefined ? undefined : PULL_RESULTS[counted];
+    const isAbsent = counted === undefined && status === 404;
+    // Other members count their own clients, and larder's commands are none.
+    const isOther = isByCommand(request) || request.headers.get(MEMBER_HEADER) !== null;
+    if (kind === undefined || pulls === undefined || isOther || result === undefined && !isAbsent) {
+      return pull.uncounted();
+    }
+    const asked = lastSegment(request.url);
+    const isFromUpstream = hasAsked || headers.get("x-cache") !== "HIT";
+    const name = narName ?? asked;
     const bytes = sentBytes ?? announcedBytes(answer);
-    notePulled(pulls, {
-      ...{ pull, kind, request, answer, bytes },
-      ...{ startedAtMs, answeredAtMs, endedAtMs, waits },
-    });
+    const times = { startedAtMs, answeredAtMs, endedAtMs };
+    const ended = { kind, result: result ?? "absent", isFromUpstream, ...times, name, bytes };
+    pulls.requestEnded(pull, ended, kind === "narinfo" ? asked : name, waits);
   }
 
   #count(
@@ -187,25 +217,32 @@ export class RequestObserver {
     const level = accessLevel(route, method, answer.failed !== undefined);
     if (!log.enabled(level)) return;
     const path = pathOf(request.url) ?? "";
-    const access = {
-      method,
-      path,
-      route: route?.name ?? UNMATCHED_ROUTE,
-      isNar: route?.streams ?? false,
-      status: answer.status,
-      // Computed here, as few log levels need it.
-      bytes: sentBytes ?? announcedBytes(answer),
-      durationMs: clock.nowMs() - startedAtMs,
-      outcome: LOGGED_OUTCOMES[ended],
-      cacheResult: answer.headers.get("x-cache"),
-      client: request.peer,
-      token: caller?.name,
-      requestId,
-    };
+    const { status } = answer;
+    const { peer: client } = request;
+    const cacheResult = answer.headers.get("x-cache");
+    // 307: the store serves it. The specification fixes the message for a NAR from the cache.
+    const isServed = route?.streams && method === "GET" && SERVED.includes(status);
+    const message = isServed && cacheResult === "HIT" ? "serving nar from cache" : REQUEST_LINE;
+    const durationMs = clock.nowMs() - startedAtMs;
     const write = (more: Facts) => {
-      const line = () => logAccess(log, level, { ...access, more: { ...more, ...answer.failed } });
-      if (span === undefined) line();
-      else span.run(line);
+      const facts: Facts = {
+        method,
+        route: route?.name ?? UNMATCHED_ROUTE,
+        path: path.slice(0, PATH_CHARS_MAX),
+        ...more,
+        ...answer.failed,
+        status,
+        // Computed here, as few log levels need it.
+        bytes: sentBytes ?? announcedBytes(answer),
+        duration_ms: Math.round(durationMs),
+        outcome: LOGGED_OUTCOMES[ended],
+        ...(cacheResult === null ? {} : { x_cache: cacheResult }),
+        ...(client === undefined ? {} : { client }),
+        ...(caller === undefined ? {} : { token: caller.name }),
+        request_id: requestId,
+      };
+      if (span === undefined) log[level](message, facts);
+      else span.run(() => log[level](message, facts));
     };
     // A refused request costs no read of the database.
     const isRefused = answer.status === 401 || answer.status === 403;
@@ -224,9 +261,6 @@ function announcedBytes(answer: Answer): number {
   return body instanceof Uint8Array ? body.length : Number(headers.get("content-length") ?? 0);
 }
 
-/** Paths are untrusted: the log cuts longer ones. */
-const PATH_CHARS_MAX = 200;
-
 type AccessLevel = "debug" | "info";
 
 /**
@@ -239,51 +273,9 @@ function accessLevel(route: Route | undefined, method: string, hasFailed: boolea
   return hasFailed && !route.cached ? "info" : "debug";
 }
 
-export interface AccessLine {
-  readonly method: string;
-  readonly path: string;
-  readonly route: string;
-  readonly isNar: boolean;
-  readonly status: number;
-  readonly bytes: number;
-  readonly durationMs: number;
-  readonly outcome: string;
-  /** The X-Cache header, if any. */
-  readonly cacheResult: string | null;
-  readonly requestId: string;
-  /** Address from `peerAddress`; `undefined` if unknown. */
-  readonly client: string | undefined;
-  /** Name of the token, if the request needed one. */
-  readonly token: string | undefined;
-  /** Further facts from the route. */
-  readonly more: Facts;
-}
-
-/** Logs a finished request in one line. */
-export function logAccess(log: Logger, level: AccessLevel, access: AccessLine): void {
-  const { method, route, status, bytes, outcome, cacheResult, client, token } = access;
-  const facts: Facts = {
-    method,
-    route,
-    path: access.path.slice(0, PATH_CHARS_MAX),
-    ...access.more,
-    status,
-    bytes,
-    duration_ms: Math.round(access.durationMs),
-    outcome,
-    ...(cacheResult === null ? {} : { x_cache: cacheResult }),
-    ...(client === undefined ? {} : { client }),
-    ...(token === undefined ? {} : { token }),
-    request_id: access.requestId,
-  };
-  log[level](messageOf(access), facts);
-}
-
-/** 307: the store serves it. */
-const SERVED = [200, 206, 307];
-
-/** The log message. The specification fixes the one for a NAR from the cache. */
-function messageOf({ isNar, method, status, cacheResult }: AccessLine): string {
-  const isServed = isNar && method === "GET" && SERVED.includes(status);
-  return isServed && cacheResult === "HIT" ? "serving nar from cache" : REQUEST_LINE;
+/** The hash of a narinfo, or the name of a NAR file, as the client wrote it. */
+function lastSegment(url: string): string {
+  const path = pathOf(url) ?? "";
+  const name = path.slice(path.lastIndexOf("/") + 1).slice(0, 120);
+  return name.endsWith(".narinfo") ? name.slice(0, -".narinfo".length) : name;
 }

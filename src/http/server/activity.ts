@@ -1,5 +1,3 @@
-
-
 /** Counts the sweeps over all connections: a clock without cost for a request. */
 export interface Ticks {
   readonly count: number;

@@ -3,7 +3,12 @@ import type { ClientRequest, CutShort, Delivery } from "../message/client_reques
 import { peerAddress } from "../message/peer.ts";
 import { Activity, type Ticks } from "./activity.ts";
 import type { BodyReader } from "./body_reader.ts";
-import { type ConnectionFacts, type Proxies, ReceivedRequest, RequestBody } from "./received_request.ts";
+import {
+  type ConnectionFacts,
+  type Proxies,
+  ReceivedRequest,
+  RequestBody,
+} from "./received_request.ts";
 import { RequestReader, type Socket } from "./request_reader.ts";
 import { AnswerWriter, ClientLeft, type RunningWrites } from "./answer_writer.ts";
 import { Refusal, type RefusedRequest } from "./refusal.ts";
