@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Answer } from "../../src/http/message/answer.ts";
-import { pathOf } from "../../src/http/pipeline/path.ts";
+import { pathOf } from "../../src/http/message/target.ts";
 import { readRange } from "../../src/http/message/range.ts";
 import { Router } from "../../src/http/routes/router.ts";
 import { Activity } from "../../src/http/server/activity.ts";

@@ -20,7 +20,7 @@ import {
 import { isByCommand } from "../routes/request_series.ts";
 import type { Route } from "../routes/router.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
-import { pathOf } from "./path.ts";
+import { pathOf } from "../message/target.ts";
 import { endServerSpan, type Scheme } from "./server_span.ts";
 
 /** The outcomes that are counted: few. */

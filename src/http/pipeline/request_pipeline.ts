@@ -1,22 +1,21 @@
+import type { Access, AccessRules } from "../access/access_rules.ts";
+import { FailedTokens } from "../access/failed_tokens.ts";
+import { type Answer, lineAnswer, statusAnswer } from "../message/answer.ts";
+import { forTokenHolders } from "../message/cache_control.ts";
+import type { Caller } from "../message/caller.ts";
+import type { ClientRequest, Delivery } from "../message/client_request.ts";
+import { failureFacts } from "../message/lost_part.ts";
+import { RETRY_AFTER } from "../message/retry_after.ts";
+import { pathOf, queryFault } from "../message/target.ts";
+import type { Match, Route, Router } from "../routes/router.ts";
+import type { RefusedRequest } from "../server/refusal.ts";
 import { CANNOT_NOW, DATABASE_AWAY, Failure, meaningOf } from "../../base/failure.ts";
 import { clock, dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
-import type { Access, AccessRules } from "../access/access_rules.ts";
-import { type Answer, lineAnswer, statusAnswer } from "../message/answer.ts";
-import { forTokenHolders } from "../message/cache_control.ts";
-import { failureFacts } from "../message/lost_part.ts";
-import { queryFault } from "../message/query.ts";
-import { FailedTokens } from "../access/failed_tokens.ts";
-import { RETRY_AFTER } from "../message/retry_after.ts";
-import type { Caller } from "../message/caller.ts";
-import type { ClientRequest, Delivery } from "../message/client_request.ts";
-import { logRefusal, logStrayUpload, refusalAnswer } from "./access_refusal.ts";
-import { pathOf } from "./path.ts";
-import type { RequestObserver } from "./request_observer.ts";
 import type { Loops } from "../../upstream/loops.ts";
-import type { Match, Route, Router } from "../routes/router.ts";
-import type { RefusedRequest } from "../server/refusal.ts";
+import { logRefusal, logStrayUpload, refusalAnswer } from "./access_refusal.ts";
+import type { RequestObserver } from "./request_observer.ts";
 
 export interface RequestPipelineDeps {
   readonly router: Router;

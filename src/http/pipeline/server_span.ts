@@ -3,7 +3,7 @@ import { methodFacts } from "../../telemetry/method_facts.ts";
 import type { RequestSpan, SpanFacts } from "../../telemetry/tracer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { DEFAULT_PORTS, parseHost } from "../message/host.ts";
-import { pathOf } from "./path.ts";
+import { pathOf } from "../message/target.ts";
 import type { Answered } from "./request_observer.ts";
 
 /** User agents are untrusted: the span cuts longer ones. */

@@ -7,7 +7,7 @@ import type { Found } from "../page/packages_part.ts";
 import type { Route } from "./router.ts";
 import type { Searches } from "./searches.ts";
 import { storePathIn } from "./store_path_text.ts";
-import { queryIn } from "../message/query.ts";
+import { queryIn } from "../message/target.ts";
 
 export interface ExplainRouteDeps {
   readonly searches: Searches;

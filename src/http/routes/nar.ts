@@ -19,7 +19,7 @@ import {
   streamAnswer,
 } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
-import { queryIn } from "../message/query.ts";
+import { queryIn } from "../message/target.ts";
 import type { HandOver } from "./nar_hand_over.ts";
 import { type NarPlan, planNar } from "./nar_plan.ts";
 import { removeHandler } from "./remove_handler.ts";

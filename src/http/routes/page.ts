@@ -13,7 +13,7 @@ import { pathListAllowance, pathListIn } from "./plan.ts";
 import type { Route, Routed } from "./router.ts";
 import type { Searches } from "./searches.ts";
 import { statsJson, statsQueryIn } from "./stats.ts";
-import { queryIn } from "../message/query.ts";
+import { queryIn } from "../message/target.ts";
 import { unpinnedIn } from "./page_actions.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
 

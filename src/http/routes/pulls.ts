@@ -1,7 +1,7 @@
 import type { Pull, PulledTimes, PullPath, Pulls, WholePull } from "../../history/pulls.ts";
 import { type Answer, lineAnswer, textAnswer } from "../message/answer.ts";
 import { prefersHtml } from "../message/preference.ts";
-import { queryIn } from "../message/query.ts";
+import { queryIn } from "../message/target.ts";
 import type { Page } from "../page/page.ts";
 import { pullSentence, pullWords, whatOf } from "../stats/pull_words.ts";
 import type { Route, Routed } from "./router.ts";
