@@ -171,3 +171,6 @@ function fieldsOf(
 ): Readonly<Record<string, string>> {
   return { "content-type": type, "cache-control": CACHE_CONTROL[lifetime], ...headers };
 }
+
+/** The field of an answer to a request that may come again in a moment, in seconds. */
+export const RETRY_AFTER = { "retry-after": "5" } as const;

@@ -1,5 +1,4 @@
-import { Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
-import { RETRY_AFTER } from "../message/retry_after.ts";
+import { Answer, lineAnswer, RETRY_AFTER, statusAnswer, textAnswer } from "../message/answer.ts";
 import { prefersHtml } from "../message/preference.ts";
 import type { Pulls } from "../../history/pulls.ts";
 import type { Page } from "../page/page.ts";

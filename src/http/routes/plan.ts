@@ -10,12 +10,11 @@ import { type UploadFault, UploadRefused } from "../../cache/upload/upload_outco
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { Answer, lineAnswer, statusAnswer, streamAnswer } from "../message/answer.ts";
+import { Answer, lineAnswer, RETRY_AFTER, statusAnswer, streamAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { failedLine, failureFacts } from "../message/lost_part.ts";
 import { HEAD_AFTER_MS } from "./event_lines.ts";
 import { waiterOf } from "./explain.ts";
-import { RETRY_AFTER } from "../message/retry_after.ts";
 import type { Route } from "./router.ts";
 import { storePathHashIn } from "./store_path_text.ts";
 

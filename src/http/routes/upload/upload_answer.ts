@@ -8,8 +8,7 @@ import {
 } from "../../../cache/upload/upload_outcome.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { Metrics } from "../../../telemetry/metrics.ts";
-import { lineAnswer } from "../../message/answer.ts";
-import { RETRY_AFTER } from "../../message/retry_after.ts";
+import { lineAnswer, RETRY_AFTER } from "../../message/answer.ts";
 import type { Role } from "../../message/role.ts";
 import type { ClientRequest } from "../../message/client_request.ts";
 import type { Handler, Routed } from "../router.ts";
