@@ -5,7 +5,6 @@ import type { Facts } from "../../base/failure.ts";
 import type { CacheResult } from "../../cache/nar/nar_answer.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Series } from "../../telemetry/metrics.ts";
-import { CACHE_CONTROL, type Lifetime } from "./cache_control.ts";
 
 /**
  * The result that a request counts as: the first for a prefetched file is no plain hit, and one of
@@ -174,3 +173,31 @@ function fieldsOf(
 
 /** The field of an answer to a request that may come again in a moment, in seconds. */
 export const RETRY_AFTER = { "retry-after": "5" } as const;
+
+const SECONDS_PER_DAY = 24 * 60 * 60;
+
+/**
+ * The Cache-Control value of each kind of answer. `no-transform` everywhere: proxies compress text
+ * without it, which is no use for small or compressed bodies.
+ */
+const CACHE_CONTROL = {
+  /** Named by the hash of its bytes. */
+  immutable: `public, max-age=${365 * SECONDS_PER_DAY}, immutable, no-transform`,
+  /** A day: of a path's narinfo, only the signatures change. */
+  narinfo: `public, max-age=${SECONDS_PER_DAY}, no-transform`,
+  /** A document that should not change, though no hash proves it. */
+  document: `public, max-age=${SECONDS_PER_DAY}, no-transform`,
+  /** A document that another may replace. */
+  changing: "public, max-age=60, no-transform",
+  /** Settings of this server. */
+  settings: "public, max-age=3600, no-transform",
+  /** A missing answer may exist a moment later. */
+  never: "no-store, no-transform",
+} as const;
+
+type Lifetime = keyof typeof CACHE_CONTROL;
+
+/** The value for an answer that only holders of a token may have: no shared cache may keep it. */
+export function forTokenHolders(cacheControl: string): string {
+  return cacheControl.replace(/^public,/, "private,");
+}

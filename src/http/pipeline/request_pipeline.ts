@@ -1,7 +1,6 @@
 import type { Access, AccessRules } from "../access/access_rules.ts";
 import { FailedTokens } from "../access/failed_tokens.ts";
-import { type Answer, lineAnswer, RETRY_AFTER, statusAnswer } from "../message/answer.ts";
-import { forTokenHolders } from "../message/cache_control.ts";
+import { type Answer, forTokenHolders, lineAnswer, RETRY_AFTER, statusAnswer } from "../message/answer.ts";
 import type { Caller } from "../message/caller.ts";
 import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { failureFacts } from "../message/lost_part.ts";
