@@ -1,11 +1,10 @@
-import type { Caller } from "../message/caller.ts";
+import { type Caller, includes, type Role, TOKEN_OPTION } from "../message/role.ts";
 import { CHANGING_METHODS, type ClientRequest } from "../message/client_request.ts";
 import { isOfThisMachine } from "../message/peer.ts";
 import type { Route } from "../routes/router.ts";
 import { isChangeByBrowser, isOfSameOrigin, isReadByBrowser } from "./browser.ts";
 import type { OwnNames } from "./own_names.ts";
 import { type Need, needFor, needOf, type RouteMethod } from "./permissions.ts";
-import { includes, type Role, TOKEN_OPTION } from "../message/role.ts";
 import { type Token, Tokens } from "./tokens.ts";
 
 export interface AccessSettings {

@@ -1,8 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash, timingSafeEqual } from "node:crypto";
 import { lruOf } from "../../base/lru.ts";
-import type { Caller } from "../message/caller.ts";
-import { includes, type Role } from "../message/role.ts";
+import { type Caller, includes, type Role } from "../message/role.ts";
 
 /** A configured token, and its holder. */
 export interface Token extends Caller {

@@ -1,3 +1,5 @@
+
+
 /** Roles of tokens. Each role includes those before it. */
 export const ROLES = ["read", "write", "admin"] as const;
 
@@ -14,3 +16,10 @@ export const TOKEN_OPTION: Readonly<Record<Role, string>> = {
   write: "--cache-put-token",
   admin: "--cache-admin-token",
 };
+
+/** The holder of a token. */
+export interface Caller {
+  /** Name of the token, for the log. */
+  readonly name: string;
+  readonly role: Role;
+}

@@ -10,7 +10,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { RequestSpan } from "../../telemetry/tracer.ts";
 import { MEMBER_HEADER } from "../../upstream/member_request.ts";
 import { type Answer, HandedOverAnswer, StreamAnswer } from "../message/answer.ts";
-import type { Caller } from "../message/caller.ts";
+import type { Caller } from "../message/role.ts";
 import {
   CHANGING_METHODS,
   type ClientRequest,

@@ -1,9 +1,9 @@
 import type { Access, AccessRules } from "../access/access_rules.ts";
 import { FailedTokens } from "../access/failed_tokens.ts";
 import { type Answer, forTokenHolders, lineAnswer, RETRY_AFTER, statusAnswer } from "../message/answer.ts";
-import type { Caller } from "../message/caller.ts";
 import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { failureFacts } from "../message/lost_part.ts";
+import type { Caller } from "../message/role.ts";
 import { pathOf, queryFault } from "../message/target.ts";
 import type { Match, Route, Router } from "../routes/router.ts";
 import type { RefusedRequest } from "../server/refusal.ts";

@@ -1,5 +1,5 @@
 import type { Facts } from "../../base/failure.ts";
-import type { Caller } from "../message/caller.ts";
+import type { Caller } from "../message/role.ts";
 import type { Answer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 
