@@ -1,13 +1,8 @@
 import type { NarFacts } from "../../cache/nar/nar_answer.ts";
-import {
-  type Answer,
-  type AnswerParts,
-  notModifiedAnswer,
-  statusAnswer,
-} from "../message/answer.ts";
+import { type Answer, type AnswerParts, notModifiedAnswer, statusAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { isNamed } from "../message/etag.ts";
-import { readRange } from "../message/range.ts";
+import { withoutBlanks } from "../message/field_words.ts";
 import { commandHeaders } from "./request_series.ts";
 
 /** The answer to a NAR request: a finished one, or bytes under a status and headers. */
@@ -68,4 +63,36 @@ function partsOf(status: number, headers: Readonly<Record<string, string>>): Ans
 
 function bytes(parts: AnswerParts, start: number, end: number | undefined): NarPlan {
   return { kind: "bytes", parts, start, end };
+}
+
+/** A Range header's meaning for one file: all of it, a part, or a start beyond its end. */
+type RangeReading =
+  | { readonly kind: "whole" }
+  | { readonly kind: "part"; readonly start: number; readonly end: number }
+  | { readonly kind: "beyond" };
+
+const RANGE_REGEXP = /^bytes=(?:(\d+)-(\d+)?|-(\d+))$/i;
+
+const WHOLE = { kind: "whole" } as const;
+
+/**
+ * Reads a Range header for a file of `fileSize` bytes; `end` is exclusive. A malformed or multiple
+ * range means the whole file (RFC 9110, 14.2 allows it).
+ */
+export function readRange(header: string | null, fileSize: number): RangeReading {
+  const match = header === null ? null : RANGE_REGEXP.exec(withoutBlanks(header));
+  if (match === null) return WHOLE;
+  const [, first, last, suffix] = match;
+  if (suffix !== undefined) {
+    const length = Math.min(Number(suffix), fileSize);
+    return length === 0 ? { kind: "beyond" } : part(fileSize - length, fileSize);
+  }
+  const start = Number(first);
+  const end = last === undefined ? fileSize : Math.min(Number(last) + 1, fileSize);
+  if (last !== undefined && Number(last) < start) return WHOLE;
+  return start >= fileSize ? { kind: "beyond" } : part(start, end);
+}
+
+function part(start: number, end: number): RangeReading {
+  return { kind: "part", start, end };
 }
