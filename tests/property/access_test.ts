@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import fc from "fast-check";
-import { isOfSameOrigin } from "../../src/http/access/browser.ts";
+import { isOfSameOrigin } from "../../src/http/access/access_rules.ts";
 import { OwnNames } from "../../src/http/access/own_names.ts";
 import { checkProperty } from "../support/property.ts";
 

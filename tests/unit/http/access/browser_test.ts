@@ -1,9 +1,5 @@
 import assert from "node:assert/strict";
-import {
-  isChangeByBrowser,
-  isOfSameOrigin,
-  isReadByBrowser,
-} from "../../../../src/http/access/browser.ts";
+import { isChangeByBrowser, isOfSameOrigin, isReadByBrowser } from "../../../../src/http/access/access_rules.ts";
 
 type Lines = Readonly<Record<string, string>>;
 
