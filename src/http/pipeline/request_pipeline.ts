@@ -1,5 +1,5 @@
 import type { Access, AccessRules } from "../access/access_rules.ts";
-import { FailedTokens } from "../access/failed_tokens.ts";
+import { FailedTokens } from "../access/tokens.ts";
 import { type Answer, forTokenHolders, lineAnswer, RETRY_AFTER, statusAnswer } from "../message/answer.ts";
 import type { ClientRequest, Delivery } from "../message/client_request.ts";
 import { failureFacts } from "../message/lost_part.ts";

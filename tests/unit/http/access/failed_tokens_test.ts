@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { FailedTokens } from "../../../../src/http/access/failed_tokens.ts";
+import { FailedTokens } from "../../../../src/http/access/tokens.ts";
 import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
 import { checkProperty } from "../../../support/property.ts";
 
