@@ -7,7 +7,7 @@ import { OPTIONS } from "../src/config/options.ts";
 import { NCPS_ONLY } from "../src/config/options/ncps_only.ts";
 import { referenceTable } from "../src/config/render_help.ts";
 import { sampleFile } from "../src/config/render_toml.ts";
-import { permissionTable } from "../src/http/access/render_permissions.ts";
+import { permissionTable } from "../src/http/access/permissions.ts";
 import { withGenerated } from "./generated_part.ts";
 import { aliasTable, foreignTable, metricTable } from "./doc_tables.ts";
 import { withSettings } from "./helm_schema.ts";

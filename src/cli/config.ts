@@ -4,7 +4,7 @@ import { boolean } from "../config/kinds/plain.ts";
 import { OPTION_GROUPS, OPTIONS } from "../config/options.ts";
 import { effectiveSettings, effectiveSettingsJson } from "../config/render_settings.ts";
 import { sampleFile } from "../config/render_toml.ts";
-import { permissionsText } from "../http/access/render_permissions.ts";
+import { permissionsText } from "../http/access/permissions.ts";
 import { JSON_FLAG } from "./client/client_flags.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";
