@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { showBanner } from "../../../src/app/banner.ts";
+import { showBanner } from "../../../src/app/announce.ts";
 import type { StartProbe } from "../../../src/upstream/upstream_pool.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
