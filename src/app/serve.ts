@@ -1,50 +1,43 @@
-import denoJson from "../../deno.json" with { type: "json" };
+import denoJson from "deno.json" with { type: "json" };
 import { hasZstdEncoder } from "../cache/recompress/encode_nar.ts";
 import { ConfigError } from "../config/config_error.ts";
 import type { Settings } from "../config/options.ts";
 import { givenHostname, type ResolvedSettings } from "../config/settings.ts";
-import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_hand_over.ts";
+import type { RequestPipeline } from "../http/pipeline/request_pipeline.ts";
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
+import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_hand_over.ts";
+import type { PinFinder } from "../metadata/metadata_store.ts";
 import { clock } from "../runtime/current.ts";
 import { SYSTEM_RUNTIME } from "../runtime/runtime.ts";
 import type { SpaceParts } from "../space/assemble_space.ts";
-import { narPathOf } from "../storage/local/nar_path.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
+import { narPathOf } from "../storage/local/nar_path.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
-import type { PinFinder } from "../metadata/metadata_store.ts";
-import type {
-  FetchingParts,
-  IdentityParts,
-  MemberParts,
-  StoreParts,
-  UpstreamParts,
-  WriteParts,
-} from "./app_parts.ts";
-import type { StorePlaces } from "./back_ends/back_ends.ts";
-import { backEndGauges } from "./back_end_gauges.ts";
-import { certificateGauge } from "./certificate_gauge.ts";
-import { atFirstAnswer } from "./at_first_answer.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { announce, type Start } from "./announce.ts";
+import type { FetchingParts, IdentityParts, MemberParts, StoreParts, UpstreamParts, WriteParts } from "./app_parts.ts";
+import { backEndGauges } from "./back_end_gauges.ts";
+import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { type App, buildApp } from "./build_app.ts";
+import { certificateGauge } from "./certificate_gauge.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
 import { type Folders, prepareFolders, storePlaces } from "./folders.ts";
 import { drain, stopSignal } from "./lifecycle.ts";
-import { logFormat } from "./log_format.ts";
 import { listen, type ListenParts } from "./listen.ts";
-import { startReconciliation } from "./reconciliation.ts";
-import { reportUsage } from "./usage_report.ts";
-import { serviceManager } from "./service_manager.ts";
-import { openSigningKey, planSigningKey } from "./own_key.ts";
-import { reachableUrls } from "./reachable_url.ts";
-import { ownNamesOf } from "./own_names.ts";
-import { sizeLimitOf } from "./size_limit_of.ts";
-import { tokensOf } from "./tokens.ts";
-import { startTelemetry } from "./start_telemetry.ts";
+import { logFormat } from "./log_format.ts";
 import { openLeases } from "./open_leases.ts";
+import { openSigningKey, planSigningKey } from "./own_key.ts";
+import { ownNamesOf } from "./own_names.ts";
+import { reachableUrls } from "./reachable_url.ts";
+import { startReconciliation } from "./reconciliation.ts";
+import { serviceManager } from "./service_manager.ts";
+import { sizeLimitOf } from "./size_limit_of.ts";
+import { startTelemetry } from "./start_telemetry.ts";
 import { openStores, type Stores } from "./stores.ts";
+import { tokensOf } from "./tokens.ts";
 import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
+import { reportUsage } from "./usage_report.ts";
 import { WorkerClosures } from "./workers/worker_closures.ts";
 import { WorkerComparer } from "./workers/worker_comparer.ts";
 
@@ -280,4 +273,25 @@ function choreTimes(settings: Settings): Pick<ChoresDeps, "schedule" | "retentio
   const schedule = settings["cache.lru-schedule"];
   if (schedule === undefined) return { schedule, retentionMs };
   return { schedule: { schedule, timezone: settings["cache.lru-schedule-timezone"] }, retentionMs };
+}
+
+/**
+ * Calls `begun` once the first answer is sent, or has failed. A health check is one, too: the first
+ * NAR of a client that has its narinfos already finds the Workers ready.
+ */
+export function atFirstAnswer(pipeline: RequestPipeline, begun: () => void): RequestPipeline {
+  let handle: RequestPipeline["handle"] = (request, delivery) => {
+    const answer = pipeline.handle(request, delivery);
+    (delivery?.ended ?? answer).then(() => {
+      // Of several, the first to end counts: another may be long.
+      if (handle === pipeline.handle) return;
+      handle = pipeline.handle;
+      begun();
+    });
+    return answer;
+  };
+  return {
+    handle: (request, delivery) => handle(request, delivery),
+    refuse: pipeline.refuse,
+  };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { atFirstAnswer } from "../../../src/app/at_first_answer.ts";
+import { atFirstAnswer } from "../../../src/app/serve.ts";
 import type { RequestPipeline } from "../../../src/http/pipeline/request_pipeline.ts";
 
 type Handle = RequestPipeline["handle"];
