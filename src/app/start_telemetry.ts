@@ -1,18 +1,21 @@
+import denoJson from "deno.json" with { type: "json" };
 import { cpuUsage } from "node:process";
-import denoJson from "../../deno.json" with { type: "json" };
 import type { Settings } from "../config/options.ts";
 import { clock, dice } from "../runtime/current.ts";
-import { createLogger, type Logger } from "../telemetry/logger.ts";
+import { DATABASE, DISK, STORAGE } from "../telemetry/events.ts";
 import type { Group } from "../telemetry/instruments/instrument.ts";
+import type { BackEnd } from "../telemetry/instruments/operation_labels.ts";
 import type { LineQueue } from "../telemetry/line_queue.ts";
+import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { Otel } from "../telemetry/otel/otel.ts";
 import { isSdkDisabled } from "../telemetry/otel/sdk_switch.ts";
 import { quietWhileAway } from "../telemetry/quiet_while_away.ts";
-import { RecentProblems } from "../telemetry/recent_problems.ts";
+import { type Problem, RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_client.ts";
 import { type UpstreamTrace, upstreamTraceOf } from "../upstream/http/upstream_trace.ts";
+import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { caCertificates } from "./upstream_settings.ts";
 
 export interface TelemetryInputs {
@@ -131,5 +134,30 @@ function openFiles(): number {
   } catch {
     // Other systems than Linux.
     return 0;
+  }
+}
+
+interface BackEndGaugesDeps {
+  readonly metrics: Pick<Metrics, "gauge">;
+  /** Present problems: the same outages as on the page. */
+  readonly problems: Pick<RecentProblems, "list">;
+  readonly nars: Pick<StorePlaces["nars"], "kind">;
+  readonly hasRedis: boolean;
+}
+
+/** Registers the gauge of each back end: 0 during an outage of it. */
+export function backEndGauges({ metrics, problems, nars, hasRedis }: BackEndGaugesDeps): void {
+  // A folder fails with its disk. Beside a bucket, the disk has partial files alone.
+  const ofStorage: readonly string[] = nars.kind === "local" ? [STORAGE, DISK] : [STORAGE];
+  const outages: Readonly<Record<BackEnd, (problem: Problem) => boolean>> = {
+    database: ({ part }) => part === DATABASE,
+    storage: ({ part }) => ofStorage.includes(part),
+    // A lock that another member keeps is of the same kind, and no outage of Redis.
+    redis: ({ event }) => event === "redis-away",
+  };
+  const isUp = (backend: BackEnd) =>
+    !problems.list().some((one) => one.overAtMs === undefined && outages[backend](one));
+  for (const backend of ["database", "storage", ...hasRedis ? ["redis" as const] : []] as const) {
+    metrics.gauge("backend_up", { backend }, () => Number(isUp(backend)));
   }
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { backEndGauges } from "../../../src/app/back_end_gauges.ts";
+import { backEndGauges } from "../../../src/app/start_telemetry.ts";
 import { SILENT } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { prometheusText } from "../../../src/telemetry/prometheus.ts";
