@@ -1,4 +1,5 @@
 import denoJson from "deno.json" with { type: "json" };
+import { X509Certificate } from "node:crypto";
 import { cpuUsage } from "node:process";
 import type { Settings } from "../config/options.ts";
 import { clock, dice } from "../runtime/current.ts";
@@ -159,5 +160,25 @@ export function backEndGauges({ metrics, problems, nars, hasRedis }: BackEndGaug
     !problems.list().some((one) => one.overAtMs === undefined && outages[backend](one));
   for (const backend of ["database", "storage", ...hasRedis ? ["redis" as const] : []] as const) {
     metrics.gauge("backend_up", { backend }, () => Number(isUp(backend)));
+  }
+}
+
+/** Gauges the expiry of the certificate in use. Call it with each certificate, as PEM. */
+export function certificateGauge(metrics: Pick<Metrics, "gauge">): (pem: string) => void {
+  return (pem) => {
+    const expirySeconds = expirySecondsOf(pem);
+    if (expirySeconds === undefined) return;
+    metrics.gauge("tls_certificate_expiry_timestamp_seconds", {}, () => expirySeconds);
+  };
+}
+
+/** Expiry of the first certificate, the server's own. `undefined` if the time is unreadable. */
+function expirySecondsOf(pem: string): number | undefined {
+  try {
+    const ms = Date.parse(new X509Certificate(pem).validTo);
+    return Number.isNaN(ms) ? undefined : ms / 1_000;
+  } catch {
+    // TLS works all the same: another library reads the certificate for it.
+    return undefined;
   }
 }

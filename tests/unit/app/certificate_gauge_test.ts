@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { certificateGauge } from "../../../src/app/certificate_gauge.ts";
+import { certificateGauge } from "../../../src/app/start_telemetry.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { prometheusText } from "../../../src/telemetry/prometheus.ts";
 import { programsMissing, testUnless } from "../../support/program.ts";
