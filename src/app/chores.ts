@@ -2,15 +2,15 @@ import { messageOf } from "../base/failure.ts";
 import { MetadataRetention } from "../cache/metadata_retention.ts";
 import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
 import type { RowSweeper } from "../metadata/row_sweeper.ts";
-import { clock } from "../runtime/current.ts";
+import { clock, files } from "../runtime/current.ts";
 import { BEAT_EVERY_MS } from "../space/recover.ts";
 import type { Sweeper } from "../space/sweeper.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type FreeSpaceDeps, sampleFreeSpace } from "./free_space.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import type { App } from "./build_app.ts";
-import { LOOK_AT_DISK_EVERY_MS } from "./size_limit_of.ts";
 import { type ScheduledTimes, startSchedule } from "./schedule.ts";
+import { LOOK_AT_DISK_EVERY_MS } from "./size_limit_of.ts";
 import type { Stores } from "./stores.ts";
 
 /** The pause between two looks at what other machines and the disk can do. */
@@ -150,4 +150,36 @@ function startRetention({ stores, app, schedule, retentionMs, log }: ChoresDeps)
       await retention[Symbol.asyncDispose]();
     },
   };
+}
+
+const SAMPLE_EVERY_MS = 5_000;
+
+interface FreeSpaceDeps {
+  /** Path of the storage. */
+  readonly path: string;
+  readonly metrics: Pick<Metrics, "gauge">;
+  /** Has them, too. */
+  readonly disk: { freeBytes: number | undefined };
+  readonly log: Pick<Logger, "debug">;
+}
+
+/**
+ * Samples the free bytes of the storage's file system, until disposed of. Without
+ * `--allow-sys=statfs` there is no gauge.
+ */
+function sampleFreeSpace({ path, metrics, disk, log }: FreeSpaceDeps): Disposable {
+  let freeBytes: number | undefined;
+  const sample = async () => {
+    try {
+      const bytes = (await files.room(path)).freeBytes;
+      if (freeBytes === undefined) metrics.gauge("storage_free_bytes", {}, () => freeBytes ?? 0);
+      freeBytes = disk.freeBytes = bytes;
+    } catch (error) {
+      // The last value stays: other log lines report a failing storage.
+      log.debug("free space unknown", { error: messageOf(error) });
+    }
+  };
+  void sample();
+  const timer = clock.every(SAMPLE_EVERY_MS, sample);
+  return { [Symbol.dispose]: () => timer.cancel() };
 }
