@@ -1,6 +1,7 @@
+import { Cron } from "croner";
 import { messageOf } from "../base/failure.ts";
 import { MetadataRetention } from "../cache/metadata_retention.ts";
-import { schedule as scheduleKind } from "../config/kinds/schedule.ts";
+import { LOCAL_TIME, type Schedule, schedule as scheduleKind } from "../config/kinds/schedule.ts";
 import type { RowSweeper } from "../metadata/row_sweeper.ts";
 import { clock, files } from "../runtime/current.ts";
 import { BEAT_EVERY_MS } from "../space/recover.ts";
@@ -9,7 +10,6 @@ import type { LocalSpool } from "../storage/local/local_spool.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { App } from "./build_app.ts";
-import { type ScheduledTimes, startSchedule } from "./schedule.ts";
 import { LOOK_AT_DISK_EVERY_MS } from "./size_limit_of.ts";
 import type { Stores } from "./stores.ts";
 
@@ -182,4 +182,24 @@ function sampleFreeSpace({ path, metrics, disk, log }: FreeSpaceDeps): Disposabl
   void sample();
   const timer = clock.every(SAMPLE_EVERY_MS, sample);
   return { [Symbol.dispose]: () => timer.cancel() };
+}
+
+/** A schedule and its time zone. */
+interface ScheduledTimes {
+  readonly schedule: Schedule;
+  readonly timezone: string;
+}
+
+/** Calls `work` at the times of a schedule, until disposed of. */
+export function startSchedule(
+  { schedule, timezone }: ScheduledTimes,
+  work: () => void,
+): Disposable {
+  if (schedule.kind === "every") {
+    const timer = clock.every(schedule.everyMs, work);
+    return { [Symbol.dispose]: () => timer.cancel() };
+  }
+  const zone = timezone === LOCAL_TIME ? {} : { timezone };
+  const job = new Cron(schedule.cron, zone, work);
+  return { [Symbol.dispose]: () => job.stop() };
 }

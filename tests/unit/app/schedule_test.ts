@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { startSchedule } from "../../../src/app/schedule.ts";
+import { startSchedule } from "../../../src/app/chores.ts";
 import { schedule } from "../../../src/config/kinds/schedule.ts";
 
 for (const text of ["@every 10ms", "* * * * * *"]) {
