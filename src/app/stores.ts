@@ -1,28 +1,29 @@
+import { messageOf } from "../base/failure.ts";
 import { type MemberId, newMemberId } from "../base/member_id.ts";
 import { isPublishing } from "../cache/nar/publish_nar.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
 import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
-import { clock } from "../runtime/current.ts";
-import { recover, settlingOutage } from "../space/recover.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
+import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import type { KeyKeeper } from "../metadata/key_keeper.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
-import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
 import { StoredPaths } from "../metadata/stored_paths.ts";
-import type { NarLocator } from "../storage/nar_store.ts";
+import { clock } from "../runtime/current.ts";
+import { recover, settlingOutage } from "../space/recover.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
-import { WatchedNarStore } from "../storage/watched_nar_store.ts";
 import { LocalSpool } from "../storage/local/local_spool.ts";
+import type { NarLocator } from "../storage/nar_store.ts";
+import { WatchedNarStore } from "../storage/watched_nar_store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { operationMeter } from "../telemetry/operation_meter.ts";
+import { OutageLog } from "../telemetry/outage_log.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
 import { hasEnded } from "./back_ends/ended_process.ts";
 import type { Folders } from "./folders.ts";
 import { meteredBoard, meteredFolder, meteredMetadata } from "./metered_stores.ts";
-import { SharedClock } from "./shared_clock.ts";
 import { SharedFileWatch } from "./shared_file_watch.ts";
 import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 
@@ -122,4 +123,58 @@ export async function openStores(
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
+}
+
+/** Below this the clocks agree: time must not jump for the delay of a query. */
+const AGREES_MS = 1_000;
+
+/** Log lines and certificates of this machine are wrong by more than people expect. */
+const DIFFERS_MS = 60_000;
+
+interface SharedClockDeps {
+  readonly board: Pick<MemberBoard, "sharedNowMs">;
+  /** The clock of this machine, in milliseconds since 1970. */
+  readonly nowMs: () => number;
+  readonly log: Logger;
+}
+
+/**
+ * The time that all members share: that of this machine, less its difference from the database's.
+ * Members compare the times that others wrote: of uses, of uploads that expire, of unused rows.
+ */
+export class SharedClock {
+  readonly #deps: SharedClockDeps;
+  readonly #outage: OutageLog<"clock-agrees">;
+  #clockLeadMs = 0;
+
+  constructor(deps: SharedClockDeps) {
+    this.#deps = deps;
+    this.#outage = new OutageLog(deps.log, "clock-agrees");
+  }
+
+  /** In milliseconds since 1970. */
+  readonly nowMs = (): number => this.#deps.nowMs() - this.#clockLeadMs;
+
+  /** Measures the difference. Without an answer the last one stays. Never rejects. */
+  async measure(): Promise<void> {
+    const { board, nowMs, log } = this.#deps;
+    try {
+      const askedAtMs = nowMs();
+      const sharedMs = await board.sharedNowMs();
+      const answeredAtMs = nowMs();
+      const toleranceMs = AGREES_MS + Math.abs(answeredAtMs - askedAtMs) / 2;
+      const clockLeadMs = Math.round((askedAtMs + answeredAtMs) / 2 - sharedMs);
+      if (Math.abs(clockLeadMs - this.#clockLeadMs) <= toleranceMs) return;
+      this.#clockLeadMs = Math.abs(clockLeadMs) <= toleranceMs ? 0 : clockLeadMs;
+      this.#notify();
+    } catch (error) {
+      log.debug("clocks not compared", { error: messageOf(error) });
+    }
+  }
+
+  #notify(): void {
+    const facts = { ahead_s: Math.round(this.#clockLeadMs / 1_000) };
+    if (Math.abs(this.#clockLeadMs) <= DIFFERS_MS) this.#outage.worked(facts);
+    else this.#outage.failed("clock-differs", facts);
+  }
 }

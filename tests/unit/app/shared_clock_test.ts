@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { SharedClock } from "../../../src/app/shared_clock.ts";
+import { SharedClock } from "../../../src/app/stores.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 
 const HOUR_MS = 3_600_000;
