@@ -1,5 +1,5 @@
 import { messageOf } from "../base/failure.ts";
-import { type MemberId, newMemberId } from "../base/member_id.ts";
+import { isOfHost, type MemberId, newMemberId } from "../base/member_id.ts";
 import { isPublishing } from "../cache/nar/publish_nar.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
 import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
@@ -7,10 +7,11 @@ import type { ChangeFeed } from "../metadata/change_feed.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
 import type { KeyKeeper } from "../metadata/key_keeper.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
+import type { SpaceLedger } from "../metadata/space_ledger.ts";
 import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
 import { StoredPaths } from "../metadata/stored_paths.ts";
 import { clock } from "../runtime/current.ts";
-import { recover, settlingOutage } from "../space/recover.ts";
+import { BEAT_EVERY_MS, recover, settlingOutage } from "../space/recover.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { LocalSpool } from "../storage/local/local_spool.ts";
 import type { NarLocator } from "../storage/nar_store.ts";
@@ -24,7 +25,6 @@ import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
 import { hasEnded } from "./back_ends/ended_process.ts";
 import type { Folders } from "./folders.ts";
 import { meteredBoard, meteredFolder, meteredMetadata } from "./metered_stores.ts";
-import { SharedFileWatch } from "./shared_file_watch.ts";
 import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 
 /** Measured: with files of 50 KiB it doubles the answers a second, for its size in memory. */
@@ -176,5 +176,43 @@ export class SharedClock {
     const facts = { ahead_s: Math.round(this.#clockLeadMs / 1_000) };
     if (Math.abs(this.#clockLeadMs) <= DIFFERS_MS) this.#outage.worked(facts);
     else this.#outage.failed("clock-differs", facts);
+  }
+}
+
+interface SharedFileWatchDeps {
+  readonly ledger: Pick<SpaceLedger, "members">;
+  /** This process, on `hostname`. */
+  readonly member: MemberId;
+  readonly hostname: string;
+  /** Never set back. */
+  readonly nowMs: () => number;
+  readonly log: Pick<Logger, "event">;
+}
+
+/**
+ * Warns once if a larder of another host uses this SQLite file. Containers of one machine may. Over
+ * a network SQLite's locks do not hold.
+ */
+export class SharedFileWatch {
+  readonly #deps: SharedFileWatchDeps;
+  readonly #startedAtMs: number;
+  #hasWarned = false;
+
+  constructor(deps: SharedFileWatchDeps) {
+    this.#deps = deps;
+    this.#startedAtMs = deps.nowMs();
+  }
+
+  async warnIfShared(): Promise<void> {
+    if (this.#hasWarned) return;
+    const { ledger, member, hostname, nowMs, log } = this.#deps;
+    const members = await ledger.members(member);
+    // A heartbeat from before the start may be of one that has died. Silence is measured from this
+    // member's own last heartbeat.
+    const lately = nowMs() - this.#startedAtMs - BEAT_EVERY_MS;
+    const other = members.find(({ id, silentMs }) => silentMs < lately && !isOfHost(hostname, id));
+    if (other === undefined) return;
+    this.#hasWarned = true;
+    log.event("sqlite-file-shared", { member: other.id });
   }
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { SharedFileWatch } from "../../../src/app/shared_file_watch.ts";
+import { SharedFileWatch } from "../../../src/app/stores.ts";
 import { newMemberId } from "../../../src/base/member_id.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 
