@@ -1,17 +1,13 @@
 import type { PublicKey, SecretKey } from "../../nix/signature.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Threads } from "../../runtime/threads.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { failedReading } from "../../upstream/http/failed_reading.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_client.ts";
-import type {
-  NarinfoFetcher,
-  NarinfoOrder,
-  NarinfoWatch,
-} from "../../upstream/http/narinfo_fetcher.ts";
+import type { NarinfoFetcher, NarinfoOrder, NarinfoWatch } from "../../upstream/http/narinfo_fetcher.ts";
 import type { NarinfoReading } from "../../upstream/upstream.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromNarinfoWorker, NarinfoWorkerOrder, ToNarinfoWorker } from "./messages.ts";
-import { NarinfoCrowd } from "./narinfo_crowd.ts";
 import { Outbox } from "./outbox.ts";
 import { SilenceWatch } from "./silence_watch.ts";
 import { WorkerLife } from "./worker_life.ts";
@@ -134,5 +130,36 @@ export class WorkerNarinfos implements Disposable {
       // Here, as the Worker's messages arrive outside of the request's span.
       if (status !== undefined) answered(status);
     }
+  }
+}
+
+/** Narinfos in one turn of the event loop that make a crowd: this thread has enough to do. */
+const NARINFOS_MIN = 2;
+
+/** Time after a crowd in which the next narinfos belong to it, too. */
+const CROWDED_MS = 20;
+
+/**
+ * Detects bursts of narinfo requests. A Worker takes those in a crowd, many in one message. A lone
+ * one costs more in a Worker than here, and its client waits longer.
+ */
+class NarinfoCrowd {
+  #count = 0;
+  #turn: Promise<boolean> | undefined;
+  #crowdedAtMs = -Infinity;
+
+  /** Counts a narinfo. Resolves behind this turn, to true where there is a crowd. */
+  joined(): Promise<boolean> {
+    this.#count++;
+    // Code that became ready in the same turn runs first.
+    return this.#turn ??= Promise.resolve().then(() => this.#end());
+  }
+
+  #end(): boolean {
+    const nowMs = clock.nowMs();
+    if (this.#count >= NARINFOS_MIN) this.#crowdedAtMs = nowMs;
+    this.#count = 0;
+    this.#turn = undefined;
+    return nowMs - this.#crowdedAtMs < CROWDED_MS;
   }
 }
