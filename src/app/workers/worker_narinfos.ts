@@ -1,4 +1,5 @@
 import type { PublicKey, SecretKey } from "../../nix/signature.ts";
+import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Threads } from "../../runtime/threads.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -9,7 +10,6 @@ import type { NarinfoReading } from "../../upstream/upstream.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromNarinfoWorker, NarinfoWorkerOrder, ToNarinfoWorker } from "./messages.ts";
 import { Outbox } from "./outbox.ts";
-import { SilenceWatch } from "./silence_watch.ts";
 import { WorkerLife } from "./worker_life.ts";
 
 export interface WorkerNarinfosDeps {
@@ -161,5 +161,48 @@ class NarinfoCrowd {
     this.#count = 0;
     this.#turn = undefined;
     return nowMs - this.#crowdedAtMs < CROWDED_MS;
+  }
+}
+
+/** A Worker with jobs counts as silent after once or twice this time without a message. */
+const SILENCE_MS = 500;
+
+/** Notices that a Worker with jobs says nothing. One timer for all jobs: they are short. */
+class SilenceWatch implements Disposable {
+  readonly #onSilence: () => void;
+  #jobs = 0;
+  #hasBeenSilent = false;
+  #timer: Timer | undefined;
+
+  /** `onSilence`: called again and again while the silence lasts. */
+  constructor(onSilence: () => void) {
+    this.#onSilence = onSilence;
+  }
+
+  began(): void {
+    this.#jobs++;
+    this.#timer ??= clock.after(SILENCE_MS, () => this.#checkSilence());
+  }
+
+  ended(): void {
+    this.#jobs--;
+  }
+
+  /** Call it when a message of the Worker came. */
+  received(): void {
+    this.#hasBeenSilent = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #checkSilence(): void {
+    this.#timer = undefined;
+    if (this.#jobs === 0) return;
+    if (this.#hasBeenSilent) this.#onSilence();
+    this.#hasBeenSilent = true;
+    this.#timer = clock.after(SILENCE_MS, () => this.#checkSilence());
   }
 }
