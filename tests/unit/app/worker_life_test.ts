@@ -2,7 +2,7 @@ import { WORKER_THREADS } from "../../../src/runtime/threads.ts";
 import assert from "node:assert/strict";
 import { JobWorker } from "../../../src/app/workers/job_worker.ts";
 import type { FromNarinfoWorker, ToNarinfoWorker } from "../../../src/app/workers/messages.ts";
-import { WorkerLife } from "../../../src/app/workers/worker_life.ts";
+import { WorkerLife } from "../../../src/app/workers/worker_narinfos.ts";
 
 Deno.test("narinfo Worker: where the system refuses its thread, larder goes on without it", () => {
   const real = globalThis.Worker;
