@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ForeignFile } from "../../../src/cache/import/foreign_file.ts";
-import { LinkedFile } from "../../../src/cache/import/linked_file.ts";
+import { LinkedFile } from "../../../src/cache/import/import_nar.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 Deno.test("linked file: one that a holder makes larger is read no further", async () => {
