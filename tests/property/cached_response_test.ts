@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { readCachedResponse } from "../../src/cache/import/nginx/cached_response.ts";
+import { readCachedResponse } from "../../src/cache/import/nginx/nginx_source.ts";
 import { checkProperty } from "../support/property.ts";
 
 const word = fc.stringMatching(/^[A-Za-z0-9-]{1,20}$/);
