@@ -1,5 +1,4 @@
-import type { CacheReader } from "../../src/cache/import/binary_cache/binary_cache_source.ts";
-import { FolderReader } from "../../src/cache/import/binary_cache/folder_reader.ts";
+import { type CacheReader, FolderReader } from "../../src/cache/import/binary_cache/binary_cache_source.ts";
 import { writeBinaryCache } from "../support/binary_cache_folder.ts";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
 import { httpCacheReader } from "../support/http_cache_reader.ts";

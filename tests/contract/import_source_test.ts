@@ -1,7 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { WorkerNcps } from "../../src/app/workers/worker_ncps.ts";
-import { BinaryCacheSource } from "../../src/cache/import/binary_cache/binary_cache_source.ts";
-import { FolderReader } from "../../src/cache/import/binary_cache/folder_reader.ts";
+import { BinaryCacheSource, FolderReader } from "../../src/cache/import/binary_cache/binary_cache_source.ts";
 import { NcpsSource } from "../../src/cache/import/ncps/ncps_source.ts";
 import { NginxSource } from "../../src/cache/import/nginx/nginx_source.ts";
 import { writeBinaryCache } from "../support/binary_cache_folder.ts";
