@@ -1,5 +1,5 @@
 import { SYSTEM_NET } from "../../src/runtime/system_net.ts";
-import { UpstreamReader } from "../../src/cache/import/binary_cache/upstream_reader.ts";
+import { UpstreamReader } from "../../src/cache/import/binary_cache/binary_cache_source.ts";
 import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
 import { createUpstreamClient } from "../../src/upstream/http/http_client.ts";
 import { HttpNarinfoFetcher } from "../../src/upstream/http/http_narinfo_fetcher.ts";
