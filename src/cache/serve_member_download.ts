@@ -1,11 +1,12 @@
 import type { NarRecord, NarSource } from "../metadata/metadata_store.ts";
+import type { NarBody, NarRequest } from "../upstream/upstream.ts";
 import { NotKept } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
+import { FetchError } from "./fetch/nar_fetcher.ts";
 import type { NarClient } from "./fetch/sink_fetcher.ts";
-import type { Requester } from "./nar/requester.ts";
 import type { NarAnswer } from "./nar/nar_answer.ts";
+import type { Requester } from "./nar/requester.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
-import { OwnCopy } from "./pass_through/own_copy.ts";
 import type { MemberNarServer } from "./serve_member.ts";
 import { type MemberNarSources, OWN_COPY_URL } from "./sources/nar_candidates.ts";
 
@@ -71,4 +72,87 @@ function downloadedBy(holder: NarSource, members: MemberNarSources): MemberNarSo
       if (next !== undefined && next.upstream !== holder.upstream) yield next;
     },
   };
+}
+
+/**
+ * How long a client waits until the copy has more than it has. Then an upstream sends the rest to
+ * it alone. At 50 MB/s the copy reaches 250 MB meanwhile.
+ */
+const CATCH_UP_MAX_MS = 5_000;
+
+/** `undefined`: the copy is another member's to make, or the signal has fired. */
+type OpenOwnCopy = (signal: AbortSignal) => Promise<NarAnswer | undefined>;
+
+/**
+ * This member's own copy of a NAR file, as a source of it: the stored file, or a download. All its
+ * clients share that one. It follows another member that stops sending, or is late.
+ */
+export class OwnCopy implements NarClient {
+  readonly idleTimeoutMs = CATCH_UP_MAX_MS;
+  readonly isTakenByHead = true;
+  readonly #open: OpenOwnCopy;
+
+  constructor(open: OpenOwnCopy) {
+    this.#open = open;
+  }
+
+  async openNar(_location: string, { offset, signal, requested }: NarRequest): Promise<NarBody> {
+    requested?.();
+    const answer = await this.#open(signal);
+    // "outrun" is no failure: larder asks the next source, and may ask this one again.
+    if (answer === undefined) throw new FetchError("outrun", "another source is nearer");
+    if (signal.aborted) await answer[Symbol.asyncDispose]();
+    signal.throwIfAborted();
+    const { fileSize } = answer;
+    const pieces = await answer.read(offset);
+    return {
+      ...(fileSize === undefined ? {} : { fileSize }),
+      offset,
+      body: bodyOf(pieces.getReader(), () => answer.release?.(true), signal),
+      framed: true,
+    };
+  }
+}
+
+/**
+ * A stream of bytes, until the signal fires. It copies each piece, because a stored file's may be
+ * in shared memory. `release` is called once, at the end.
+ */
+function bodyOf(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  release: () => void,
+  signal: AbortSignal,
+): ReadableStream<Uint8Array> {
+  let isOver = false;
+  const end = () => {
+    if (isOver) return;
+    isOver = true;
+    release();
+    // It may wait for a piece that is long in coming.
+    reader.cancel().catch(() => undefined);
+  };
+  return new ReadableStream({
+    type: "bytes",
+    start(controller) {
+      const abort = () => {
+        if (!isOver) controller.error(signal.reason);
+        end();
+      };
+      if (signal.aborted) abort();
+      else signal.addEventListener("abort", abort, { once: true });
+    },
+    async pull(controller) {
+      const piece = await reader.read().catch((error) => {
+        end();
+        throw error;
+      });
+      if (isOver) return;
+      if (!piece.done) return controller.enqueue(piece.value.slice());
+      end();
+      controller.close();
+      // A reader with a buffer of its own gets it back.
+      controller.byobRequest?.respond(0);
+    },
+    cancel: end,
+  });
 }

@@ -162,7 +162,7 @@ interface FetchRequest {
  * Requests a NAR file, or the rest of it, from one source, and writes it to the sink. Compares
  * bytes that the sink already has. Never throws.
  */
-async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
+export async function fetchNar(parts: FetchNarParts): Promise<FetchOutcome> {
   const { upstream, source, sink, request, idleTimeoutMs } = parts;
   const askedAtMs = clock.nowMs();
   try {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { Bytes } from "../../../src/base/bytes.ts";
 import type { NarAnswer } from "../../../src/cache/nar/nar_answer.ts";
-import { fetchNar } from "../../../src/cache/fetch/fetch_nar.ts";
+import { fetchNar } from "../../../src/cache/fetch/sink_fetcher.ts";
 import type { NarSink } from "../../../src/cache/fetch/nar_fetcher.ts";
-import { OwnCopy } from "../../../src/cache/pass_through/own_copy.ts";
+import { OwnCopy } from "../../../src/cache/serve_member_download.ts";
 import { clock, playRuntime } from "../../../src/runtime/current.ts";
 import { VirtualClock } from "../../simulation/virtual_clock.ts";
 
