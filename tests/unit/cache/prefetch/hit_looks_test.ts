@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { HitLooks } from "../../../../src/cache/prefetch/hit_looks.ts";
+import { HitLooks } from "../../../../src/cache/prefetch/prefetch.ts";
 import type { NarinfoRow, NarRecord } from "../../../../src/metadata/metadata_store.ts";
 import { hash, narOf, rowOf } from "../../../support/metadata_rows.ts";
 
