@@ -1,25 +1,27 @@
+import { ClientAddresses } from "../../base/client_addresses.ts";
 import { digestOf } from "../../base/digest_of.ts";
 import { DATABASE_AWAY, Failure, type FailureKind, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
-import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import { RecentRate } from "../../base/recent_rate.ts";
 import { COMPRESSIONS, MAGIC_BYTES, unsupportedMagic } from "../../nix/compression.ts";
+import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import { compressionOf, hashOf, type NarName, narName as plainName } from "../../nix/nar_name.ts";
 import { files } from "../../runtime/current.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Series } from "../../telemetry/metrics.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
-import { formerFile } from "../forms/recompressed.ts";
-import type { NarVerifier } from "../verify/nar_verifier.ts";
 import type { KeepOutageLog } from "../download/keep_outage_log.ts";
-import { ownNames } from "./nar_names.ts";
-import { type RunningUpload, RunningUploads } from "./running_uploads.ts";
-import { SpoolFile } from "./spool_file.ts";
-import { FileMeasure, type MeasuredNar } from "./file_measure.ts";
+import type { InFlight, TransferProgress } from "../fetch/transfer_progress.ts";
+import { formerFile } from "../forms/recompressed.ts";
 import { notKeptBy } from "../nar/publish_nar.ts";
 import type { Requester } from "../nar/requester.ts";
-import { keptFile, type StoredEntries } from "./stored_entries.ts";
+import type { NarVerifier } from "../verify/nar_verifier.ts";
+import { FileMeasure, type MeasuredNar } from "./file_measure.ts";
+import { ownNames } from "./nar_names.ts";
+import { SpoolFile } from "./spool_file.ts";
 import { stageNar, type StageNarDeps } from "./stage_nar.ts";
+import { keptFile, type StoredEntries } from "./stored_entries.ts";
 import { piecesOf, type UploadBody } from "./upload_body.ts";
 import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
 
@@ -234,4 +236,64 @@ async function checkFreeDisk({ folder, space, length = 0 }: DiskCheck): Promise<
   if (length <= freeBytes + usedBytes) space.diskFull();
   const line = `expected ${length} free bytes on the disk, and ${freeBytes} are free`;
   throw new UploadRefused("no-room", line);
+}
+
+interface RunningUploadParts {
+  readonly narName: NarName;
+  /** The announced size. */
+  readonly fileSize: number | undefined;
+  /** The client's address; `undefined` if unknown. */
+  readonly peer: string | undefined;
+}
+
+/** The progress of one upload. */
+interface RunningUpload extends Disposable {
+  received(bytes: number): void;
+  /** Call it after the last byte. */
+  ended(): void;
+}
+
+/** The NAR uploads in flight. */
+export class RunningUploads implements InFlight {
+  readonly #nowMs: () => number;
+  readonly #progress = new Set<() => TransferProgress>();
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  get count(): number {
+    return this.#progress.size;
+  }
+
+  progress(countMax: number): readonly TransferProgress[] {
+    return this.#progress.values().take(countMax).map((progress) => progress()).toArray();
+  }
+
+  /** Counts one upload until the scope of the result ends. */
+  enter({ peer, ...file }: RunningUploadParts): RunningUpload {
+    const startedAtMs = this.#nowMs();
+    const clients = new ClientAddresses();
+    clients.enter(peer);
+    const rate = new RecentRate(this.#nowMs);
+    rate.note(0);
+    let receivedBytes = 0;
+    let state: TransferProgress["state"] = "receiving";
+    const progress = () => ({
+      ...{ ...file, state, receivedBytes, startedAtMs },
+      bytesPerSecond: state === "receiving" ? rate.bytesPerSecond : undefined,
+      clients: clients.listed(),
+    });
+    this.#progress.add(progress);
+    return {
+      received(bytes) {
+        receivedBytes += bytes;
+        rate.note(receivedBytes);
+      },
+      ended() {
+        state = "verifying";
+      },
+      [Symbol.dispose]: () => void this.#progress.delete(progress),
+    };
+  }
 }
