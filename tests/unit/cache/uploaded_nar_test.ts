@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ownNarRowOf } from "../../../src/cache/nar/nar_naming.ts";
-import { type UploadedNar, uploadedNar } from "../../../src/cache/upload/uploaded_nar.ts";
+import { type UploadedNar, uploadedNar } from "../../../src/cache/upload/narinfo_uploads.ts";
 import type { Narinfo } from "../../../src/nix/narinfo.ts";
 import { parseNarinfo } from "../../../src/nix/narinfo_parse.ts";
 import { type NarName, narName } from "../../../src/nix/nar_name.ts";
