@@ -1,4 +1,4 @@
-import denoJson from "deno.json" with { type: "json" };
+import denoJson from "../../deno.json" with { type: "json" };
 import { formatBytes } from "../base/format_units.ts";
 import { visible } from "../base/visible.ts";
 import type { Settings } from "../config/options.ts";

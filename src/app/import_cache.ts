@@ -1,6 +1,12 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { Failure } from "../base/failure.ts";
-import { BinaryCacheSource, type CacheReader, FolderReader, UpstreamReader, type WantedPaths } from "../cache/import/binary_cache/binary_cache_source.ts";
+import {
+  BinaryCacheSource,
+  type CacheReader,
+  FolderReader,
+  UpstreamReader,
+  type WantedPaths,
+} from "../cache/import/binary_cache/binary_cache_source.ts";
 import type { ImportProgress, ImportWatcher } from "../cache/import/importer.ts";
 import type { Handling } from "../cache/import/import_nar.ts";
 import { DECODER_HERE, decodingWith } from "../cache/verify/decode_encoded.ts";

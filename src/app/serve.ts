@@ -1,4 +1,4 @@
-import denoJson from "deno.json" with { type: "json" };
+import denoJson from "../../deno.json" with { type: "json" };
 import { hasZstdEncoder } from "../cache/recompress/encode_nar.ts";
 import { ConfigError } from "../config/config_error.ts";
 import type { Settings } from "../config/options.ts";
@@ -15,7 +15,14 @@ import { narPathOf } from "../storage/local/nar_path.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { announce, type Start } from "./announce.ts";
-import type { FetchingParts, IdentityParts, MemberParts, StoreParts, UpstreamParts, WriteParts } from "./app_parts.ts";
+import type {
+  FetchingParts,
+  IdentityParts,
+  MemberParts,
+  StoreParts,
+  UpstreamParts,
+  WriteParts,
+} from "./app_parts.ts";
 import { backEndGauges, certificateGauge, startTelemetry } from "./start_telemetry.ts";
 import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { type App, buildApp } from "./build_app.ts";

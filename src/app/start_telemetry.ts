@@ -1,4 +1,4 @@
-import denoJson from "deno.json" with { type: "json" };
+import denoJson from "../../deno.json" with { type: "json" };
 import { X509Certificate } from "node:crypto";
 import { cpuUsage } from "node:process";
 import type { Settings } from "../config/options.ts";

@@ -1,4 +1,7 @@
-import { type CacheReader, FolderReader } from "../../src/cache/import/binary_cache/binary_cache_source.ts";
+import {
+  type CacheReader,
+  FolderReader,
+} from "../../src/cache/import/binary_cache/binary_cache_source.ts";
 import { writeBinaryCache } from "../support/binary_cache_folder.ts";
 import { DirectoryUpstream } from "../support/directory_upstream.ts";
 import { httpCacheReader } from "../support/http_cache_reader.ts";

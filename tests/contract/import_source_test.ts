@@ -1,6 +1,9 @@
 import { DatabaseSync } from "node:sqlite";
 import { WorkerNcps } from "../../src/app/workers/worker_ncps.ts";
-import { BinaryCacheSource, FolderReader } from "../../src/cache/import/binary_cache/binary_cache_source.ts";
+import {
+  BinaryCacheSource,
+  FolderReader,
+} from "../../src/cache/import/binary_cache/binary_cache_source.ts";
 import { NcpsSource } from "../../src/cache/import/ncps/ncps_source.ts";
 import { NginxSource } from "../../src/cache/import/nginx/nginx_source.ts";
 import { writeBinaryCache } from "../support/binary_cache_folder.ts";

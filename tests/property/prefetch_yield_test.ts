@@ -1,6 +1,16 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { decide, INITIAL_NARS, INITIAL_YIELD, NARS_PER_REQUEST, nextYield, OUTCOMES_MAX, OUTCOMES_MIN, TRIAL_EVERY, type YieldEvent } from "../../src/cache/prefetch/nar_prefetcher.ts";
+import {
+  decide,
+  INITIAL_NARS,
+  INITIAL_YIELD,
+  NARS_PER_REQUEST,
+  nextYield,
+  OUTCOMES_MAX,
+  OUTCOMES_MIN,
+  TRIAL_EVERY,
+  type YieldEvent,
+} from "../../src/cache/prefetch/nar_prefetcher.ts";
 import { checkProperty } from "../support/property.ts";
 
 const news = fc.constantFrom<YieldEvent>("failed", "used", "wanted", "wasted");

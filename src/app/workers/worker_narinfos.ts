@@ -6,7 +6,11 @@ import type { Threads } from "../../runtime/threads.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { failedReading } from "../../upstream/http/failed_reading.ts";
 import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_client.ts";
-import type { NarinfoFetcher, NarinfoOrder, NarinfoWatch } from "../../upstream/http/narinfo_fetcher.ts";
+import type {
+  NarinfoFetcher,
+  NarinfoOrder,
+  NarinfoWatch,
+} from "../../upstream/http/narinfo_fetcher.ts";
 import type { NarinfoReading } from "../../upstream/upstream.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromNarinfoWorker, NarinfoWorkerOrder, ToNarinfoWorker } from "./messages.ts";

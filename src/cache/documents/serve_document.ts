@@ -18,7 +18,13 @@ import type { Touches } from "../touches.ts";
 import { decodeEncoded } from "../verify/decode_encoded.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { collectDocument } from "./collect_document.ts";
-import { type DocumentServed, keptDocument, memoryDocument, type SentDocument, streamedDocument } from "./document_answer.ts";
+import {
+  type DocumentServed,
+  keptDocument,
+  memoryDocument,
+  type SentDocument,
+  streamedDocument,
+} from "./document_answer.ts";
 import { documentPieces, documentTag } from "./document_bytes.ts";
 import { DOCUMENT_RULES, type DocumentRule, UNCHANGED_FOR_MS } from "./document_rules.ts";
 

@@ -5,7 +5,16 @@ import { PieceReader } from "../../base/piece_reader.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import { clock } from "../../runtime/current.ts";
 import type { NarBody, NarBodySource } from "../../upstream/upstream.ts";
-import { FetchError, type FetchFailure, fetchFailureOf, type FetchListener, type FetchOutcome, type NarFetch, type NarFetcher, type NarSink } from "./nar_fetcher.ts";
+import {
+  FetchError,
+  type FetchFailure,
+  fetchFailureOf,
+  type FetchListener,
+  type FetchOutcome,
+  type NarFetch,
+  type NarFetcher,
+  type NarSink,
+} from "./nar_fetcher.ts";
 
 /** Opens the sink of one file. The sink calls the listener. */
 export type OpenSink = (listener: FetchListener) => NarSink;

@@ -5,17 +5,16 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import type { Loops } from "../../upstream/loops.ts";
-import type { CacheResult } from "../nar/nar_answer.ts";
-import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "../prefetch/prefetch_ports.ts";
 import { asKept } from "../forms/narinfo_as_kept.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
+import type { CacheResult } from "../nar/nar_answer.ts";
+import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "../prefetch/prefetch_ports.ts";
 import type { Demotions } from "../sources/demotions.ts";
 import type { Touches } from "../touches.ts";
 import type { NarinfoFetches, NarinfoRequest } from "./narinfo_fetches.ts";
 import type { NarinfoRefresh } from "./narinfo_refresh.ts";
 import type { NegativeCache } from "./negative_cache.ts";
 import type { Signer } from "./own_signature.ts";
-import { seenOfLate } from "./seen_of_late.ts";
 
 /** `text` is `undefined` for an absent narinfo. */
 export interface NarinfoAnswer {
@@ -214,3 +213,17 @@ export class NarinfoServer {
 
 /** "lost": its file was kept. "may be gone": no upstream was seen with it of late. */
 type NarState = "leads to its NAR" | "may be gone" | "lost";
+
+/**
+ * How long a narinfo whose NAR is not here is served after an upstream was last seen with it. A
+ * client asks for the NAR within minutes, and upstreams lose NARs seldom.
+ */
+const SEEN_MAX_MS = 60 * 60 * 1_000;
+
+/** True if an upstream was seen with the NAR within the hour, and since its file here was lost. */
+export function seenOfLate(
+  { seenAtMs = 0 }: NarRecord,
+  { nowMs, lostAtMs = 0 }: { readonly nowMs: number; readonly lostAtMs: number | undefined },
+): boolean {
+  return nowMs - seenAtMs <= SEEN_MAX_MS && seenAtMs > lostAtMs;
+}

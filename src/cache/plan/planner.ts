@@ -18,7 +18,7 @@ import type { KeptNars } from "../kept/kept_nars.ts";
 import { narRowOf } from "../nar/nar_naming.ts";
 import type { NarinfoFetches } from "../narinfo/narinfo_fetches.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
-import { seenOfLate } from "../narinfo/seen_of_late.ts";
+import { seenOfLate } from "../narinfo/serve_narinfo.ts";
 import type { PlannedPath, PlannedUpstream } from "./planned_path.ts";
 
 /** Paths of one plan that are looked up at a time, most of them at an upstream. */

@@ -5,7 +5,12 @@ import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { type LeadingRequest, NarPrefetcher, type NarPrefetcherDeps } from "./nar_prefetcher.ts";
-import type { ClientNarinfoRequest, NarinfoResponseWatcher, NarRequestWatcher, NewNarinfo } from "./prefetch_ports.ts";
+import type {
+  ClientNarinfoRequest,
+  NarinfoResponseWatcher,
+  NarRequestWatcher,
+  NewNarinfo,
+} from "./prefetch_ports.ts";
 import { ReferenceWalk, type ReferenceWalkDeps } from "./reference_walk.ts";
 
 /** The longest delay until an entry expires, and a stored narinfo is looked up again. */

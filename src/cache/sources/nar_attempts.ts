@@ -4,8 +4,13 @@ import { clock, dice } from "../../runtime/current.ts";
 import type { FetchEnd, FetchFailure, FetchOutcome } from "../fetch/nar_fetcher.ts";
 import { Mismatch } from "../verify/check_nar.ts";
 import { AttemptLog, type AttemptLogDeps, type BreakFacts } from "./attempt_log.ts";
-import { narCandidates, type NarCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
-import { type FailedTry, type FailureClass, failureClassOf, SourceFailures } from "./source_failures.ts";
+import { type NarCandidates, narCandidates, type NarCandidatesDeps } from "./nar_candidates.ts";
+import {
+  type FailedTry,
+  type FailureClass,
+  failureClassOf,
+  SourceFailures,
+} from "./source_failures.ts";
 import { firstToAnswer, type SourceAttempt } from "./source_race.ts";
 
 export interface NarAttemptsDeps {

@@ -1,5 +1,13 @@
 import { messageOf } from "../../base/failure.ts";
-import { type ChangeWriter, type KeptFile, type NarFinder, type NarinfoFinder, type NarinfoRow, type NarRecord, Outdated } from "../../metadata/metadata_store.ts";
+import {
+  type ChangeWriter,
+  type KeptFile,
+  type NarFinder,
+  type NarinfoFinder,
+  type NarinfoRow,
+  type NarRecord,
+  Outdated,
+} from "../../metadata/metadata_store.ts";
 import { fingerprintOf } from "../../nix/fingerprint.ts";
 import { formatSha256, type Sha256 } from "../../nix/hash.ts";
 import { hashOf, type NarName, narName as plainName, parseNarName } from "../../nix/nar_name.ts";

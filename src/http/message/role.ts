@@ -1,5 +1,3 @@
-
-
 /** Roles of tokens. Each role includes those before it. */
 export const ROLES = ["read", "write", "admin"] as const;
 

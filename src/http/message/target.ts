@@ -1,5 +1,3 @@
-
-
 /**
  * Never in a well-formed path: anything but visible ASCII, broken escapes and hidden separators.
  */

@@ -196,7 +196,8 @@ export class RequestObserver {
     const name = narName ?? asked;
     const bytes = sentBytes ?? announcedBytes(answer);
     const times = { startedAtMs, answeredAtMs, endedAtMs };
-    const ended = { kind, result: result ?? "absent", isFromUpstream, ...times, name, bytes };
+    const how = { kind, result: result ?? "absent", isFromUpstream } as const;
+    const ended = { ...how, ...times, name, bytes };
     pulls.requestEnded(pull, ended, kind === "narinfo" ? asked : name, waits);
   }
 

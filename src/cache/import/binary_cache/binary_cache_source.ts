@@ -3,7 +3,12 @@ import { Failure, messageOf, reasonOf } from "../../../base/failure.ts";
 import { streamOf } from "../../../base/stream_of.ts";
 import type { PinRoot } from "../../../metadata/metadata_store.ts";
 import { NARINFO_TEXT_MAX, parseNarinfo } from "../../../nix/narinfo_parse.ts";
-import { hashOfBaseName, isStorePathHash, STORE_DIR, type StorePathHash } from "../../../nix/store_path.ts";
+import {
+  hashOfBaseName,
+  isStorePathHash,
+  STORE_DIR,
+  type StorePathHash,
+} from "../../../nix/store_path.ts";
 import { clock } from "../../../runtime/current.ts";
 import type { NarBodySource, NarinfoSource } from "../../../upstream/upstream.ts";
 import { readForeignText } from "../foreign_file.ts";

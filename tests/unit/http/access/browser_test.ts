@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
-import { isChangeByBrowser, isOfSameOrigin, isReadByBrowser } from "../../../../src/http/access/access_rules.ts";
+import {
+  isChangeByBrowser,
+  isOfSameOrigin,
+  isReadByBrowser,
+} from "../../../../src/http/access/access_rules.ts";
 
 type Lines = Readonly<Record<string, string>>;
 
