@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { NarRates } from "../../../src/upstream/nar_rates.ts";
-import { summaryOf } from "../../../src/cli/client/plan_summary.ts";
+import { summaryOf } from "../../../src/cli/plan.ts";
 import type { PlannedEntry } from "../../../src/cli/client/closure_plan.ts";
 import { hashOfBaseName, parseStorePath } from "../../../src/nix/store_path.ts";
 import { fakeUpstream } from "../../support/fake_upstream.ts";
