@@ -1,26 +1,21 @@
+import { EXIT } from "../base/exit_codes.ts";
+import { counted, formatBytes, formatSeconds } from "../base/format_units.ts";
 import { boolean } from "../config/kinds/plain.ts";
 import { clock } from "../runtime/current.ts";
+import type { EventKind } from "../telemetry/events.ts";
 import { CLIENT_FLAGS } from "./client/client_flags.ts";
 import { eachStorePath, type FailedPath, nameOf, reportFailures } from "./client/each.ts";
-import { counted, formatBytes } from "../base/format_units.ts";
 import { evaluateInstallable, INSTALLABLE_FORM, isInstallable } from "./client/installables.ts";
 import { notKept } from "./client/pinned_closures.ts";
+import { answerJson } from "./client/server_answer.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
-import {
-  readStorePathArguments,
-  STORE_PATH_EXPECTED,
-  type StorePathArgument,
-} from "./client/store_path_argument.ts";
-import { NOT_FOUND, WarmClosure, type WarmPart } from "./client/warm_closure.ts";
-import { WarmMeter } from "./client/warm_meter.ts";
+import { readStorePathArguments, STORE_PATH_EXPECTED, type StorePathArgument } from "./client/store_path_argument.ts";
+import { NOT_FOUND, WarmClosure, type WarmPart, type WarmProgress } from "./client/warm_closure.ts";
 import type { Command } from "./command.ts";
-import { EXIT } from "../base/exit_codes.ts";
-import { parseArguments } from "./flags.ts";
 import type { CommandProcess } from "./command_process.ts";
+import { parseArguments } from "./flags.ts";
 import { pin, STORE_PATH_ABOUT } from "./pin.ts";
-import type { EventKind } from "../telemetry/events.ts";
-import { answerJson } from "./client/server_answer.ts";
 
 const EXPECTED = `${STORE_PATH_EXPECTED}; or ${INSTALLABLE_FORM}`;
 
@@ -205,4 +200,48 @@ interface StatsEntry {
 
 function listOf(value: unknown): readonly StatsEntry[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === "object" && one !== null) : [];
+}
+
+/** Time window of the rate: long enough to be steady, short enough to follow. */
+const WINDOW_MS = 10_000;
+
+/** A rate of less time would mislead. */
+const RATE_FROM_MS = 1_000;
+
+const BAR_COLUMNS = 20;
+
+/** Narrower terminals have no room for a bar beside the figures. */
+const BAR_FROM_COLUMNS = 80;
+
+/** Formats the progress of fetching a closure, with rate and time left. */
+export class WarmMeter {
+  #samples: { readonly atMs: number; readonly bytes: number }[] = [];
+
+  /** `columns`: the terminal's width; `undefined` for a plain line without a bar. */
+  line(progress: WarmProgress, nowMs: number, columns: number | undefined): string {
+    const { pathsDone, pathsKnown, bytesDone, bytesKnown } = progress;
+    const rate = this.#bytesPerSecond(bytesDone, nowMs);
+    const paths = `${pathsDone}/${counted(pathsKnown, "path")}`;
+    const figures = [paths, formatBytes(bytesDone)];
+    if (rate !== undefined) figures.push(`${formatBytes(rate)}/s`);
+    const bytesLeft = bytesKnown - bytesDone;
+    if (rate && bytesLeft > 0) figures.push(`${formatSeconds(bytesLeft / rate)} left`);
+    const text = figures.join("  ");
+    if (columns === undefined || columns < BAR_FROM_COLUMNS) return text;
+    return `${barOf(bytesKnown === 0 ? 0 : bytesDone / bytesKnown)} ${text}`;
+  }
+
+  /** `undefined` at first. */
+  #bytesPerSecond(bytes: number, nowMs: number): number | undefined {
+    this.#samples = this.#samples.filter(({ atMs }) => nowMs - atMs <= WINDOW_MS);
+    this.#samples.push({ atMs: nowMs, bytes });
+    const [first] = this.#samples;
+    if (first === undefined || nowMs - first.atMs < RATE_FROM_MS) return undefined;
+    return Math.max(0, Math.round((bytes - first.bytes) / ((nowMs - first.atMs) / 1_000)));
+  }
+}
+
+function barOf(share: number): string {
+  const full = Math.floor(Math.min(1, Math.max(0, share)) * BAR_COLUMNS);
+  return `[${"#".repeat(full)}${"-".repeat(BAR_COLUMNS - full)}]`;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { counted, formatBytes, formatMs, formatSeconds } from "../../../src/base/format_units.ts";
-import { WarmMeter } from "../../../src/cli/client/warm_meter.ts";
+import { WarmMeter } from "../../../src/cli/warm.ts";
 
 Deno.test("format: sizes are in the largest unit that they fill", () => {
   const told = [0, 1023, 1024, 1536, 1024 ** 2 - 1, 1.5 * 1024 ** 3, 2 * 1024 ** 6].map(
