@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { rowsOf, Timeline } from "../../src/history/timeline.ts";
+import { rowsOf, Timeline } from "../../src/history/history.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";

@@ -1,4 +1,4 @@
-import { rowsOf, Timeline } from "../../src/history/timeline.ts";
+import { rowsOf, Timeline } from "../../src/history/history.ts";
 import type { Figure, HistoryRow } from "../../src/metadata/history_keeper.ts";
 
 const MIB = 2 ** 20;

@@ -5,7 +5,7 @@ import { programsMissing, testUnless } from "./program.ts";
 import { makeStoreObject } from "./store_object.ts";
 import { TestCache } from "./test_cache.ts";
 import { reportedMembers } from "./reported_members.ts";
-import { rowsOf, Timeline } from "../../src/history/timeline.ts";
+import { rowsOf, Timeline } from "../../src/history/history.ts";
 import type { HistoryRow } from "../../src/metadata/history_keeper.ts";
 
 const MINUTE_MS = 60_000;
