@@ -7,7 +7,7 @@ import {
   SILENCE_MS,
   SLOWEST_MAX,
 } from "../../src/history/open_pulls.ts";
-import { RequestNotes } from "../../src/history/request_notes.ts";
+import { RequestNotes } from "../../src/history/pulls.ts";
 import { checkProperty } from "../support/property.ts";
 
 /** One request: it begins after a pause, and ends in some order with the others. */
