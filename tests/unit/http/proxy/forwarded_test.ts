@@ -1,9 +1,5 @@
 import assert from "node:assert/strict";
-import {
-  type Hops,
-  readForwarded,
-  readForwardedFor,
-} from "../../../../src/http/proxy/forwarded.ts";
+import { type Hops, readForwarded, readForwardedFor } from "../../../../src/http/proxy/trusted_proxies.ts";
 
 const NONE = undefined;
 
