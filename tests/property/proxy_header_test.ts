@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { isIP } from "node:net";
 import fc from "fast-check";
-import { PROXY_HEADER_BYTES_MAX, readProxyHeader } from "../../src/http/proxy/proxy_header.ts";
+import { PROXY_HEADER_BYTES_MAX, readProxyHeader } from "../../src/http/proxy/proxied_clients.ts";
 import { proxyHeader, SIGNATURE } from "../support/proxy_header.ts";
 import { checkProperty } from "../support/property.ts";
 
