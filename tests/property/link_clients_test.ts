@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Link } from "../../src/http/tls/link.ts";
-import { LinkClients } from "../../src/http/tls/link_clients.ts";
+import { LinkClients } from "../../src/http/tls/worker_relay.ts";
 import { checkProperty } from "../support/property.ts";
 
 /** Ports are few, so that they are used again and again. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { RelayedListener } from "../../../../src/http/tls/relayed_listener.ts";
 import { type Link, linkOf } from "../../../../src/http/tls/link.ts";
-import { LinkClients } from "../../../../src/http/tls/link_clients.ts";
+import { LinkClients } from "../../../../src/http/tls/worker_relay.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { programsMissing, testUnless } from "../../../support/program.ts";
 import { OwnCertificate } from "../../../support/tls_front.ts";
