@@ -1,13 +1,13 @@
-import { Failure, messageOf } from "../../base/failure.ts";
+import { Failure, messageOf, reasonOf } from "../../base/failure.ts";
+import { answerInTime, readNamedFile } from "../../base/named_file.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
-import { ClosedLog } from "../server/closed_log.ts";
-import type { HttpServer } from "../server/http_server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { PemFiles, type PemPaths, type Pems } from "./pem_files.ts";
-import { RelayedListener } from "./relayed_listener.ts";
+import { ClosedLog } from "../server/closed_log.ts";
+import type { HttpServer } from "../server/http_server.ts";
 import type { Place } from "./relay_messages.ts";
+import { RelayedListener } from "./relayed_listener.ts";
 import { WorkerRelay, type WorkerRelayDeps } from "./worker_relay.ts";
 
 /** The files of a certificate and its key. */
@@ -201,4 +201,63 @@ function placeOf({ addr }: Deno.TlsListener): Place {
 
 function isSame(one: Pems, other: Pems | undefined): boolean {
   return one.cert === other?.cert && one.key === other.key;
+}
+
+/** Paths of PEM files. */
+interface PemPaths {
+  readonly certPath: string;
+  readonly keyPath: string;
+}
+
+interface Pems {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/**
+ * Reads a certificate and its key beside the thread that answers, within a time limit. A path may
+ * hang: a FIFO, or a mount whose server is gone. Then one read hangs, and no other one begins.
+ */
+class PemFiles {
+  readonly #paths: PemPaths;
+  readonly #readMaxMs: number | undefined;
+  #reading: Promise<Pems> | undefined;
+
+  constructor(paths: PemPaths, readMaxMs?: number) {
+    this.#paths = paths;
+    this.#readMaxMs = readMaxMs;
+  }
+
+  /** Throws a Failure that names an unusable file, or both that do not answer. */
+  async read(): Promise<Pems> {
+    const reading = this.#reading ??= this.#begin();
+    try {
+      return await answerInTime(reading, this.#readMaxMs);
+    } catch (error) {
+      if (error instanceof Failure) throw error;
+      const { certPath, keyPath } = this.#paths;
+      throw new Failure("broken", `Cannot read ${certPath} and ${keyPath}: ${messageOf(error)}`);
+    }
+  }
+
+  async #begin(): Promise<Pems> {
+    const { certPath, keyPath } = this.#paths;
+    try {
+      return {
+        cert: await readPem("--server-tls-cert", certPath, "a certificate"),
+        key: await readPem("--server-tls-key", keyPath, "its private key"),
+      };
+    } finally {
+      this.#reading = undefined;
+    }
+  }
+}
+
+async function readPem(option: string, path: string, content: string): Promise<string> {
+  try {
+    return await readNamedFile(path);
+  } catch (error) {
+    const expected = `expected a PEM file with ${content}`;
+    throw new Failure("broken", `Cannot use ${option} ${path}: ${reasonOf(error)}; ${expected}`);
+  }
 }
