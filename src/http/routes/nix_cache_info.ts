@@ -1,7 +1,7 @@
 import { formatNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR } from "../../nix/store_path.ts";
 import { LARDER_HEADER } from "../../upstream/loops.ts";
-import { textAnswer } from "../message/answer.ts";
+import { statusAnswer, textAnswer } from "../message/answer.ts";
 import type { Route } from "./router.ts";
 
 /** `/nix-cache-info`, below `prefix`. Nix reads it first. It does not depend on the upstreams. */
@@ -17,5 +17,21 @@ export function nixCacheInfoRoute(priority: number, prefix = ""): Route {
     name: `${prefix}/nix-cache-info`,
     path: `${prefix}/nix-cache-info`,
     methods: { GET: ({ head }) => textAnswer(text, head, parts) },
+  };
+}
+
+/** `/healthz`: the process answers. */
+export const HEALTHZ_ROUTE: Route = {
+  name: "/healthz",
+  path: "/healthz",
+  methods: { GET: ({ head }) => statusAnswer(200, head) },
+};
+
+/** `/readyz`: 200, or 503 once the server is stopping. */
+export function readyzRoute(isReady: () => boolean): Route {
+  return {
+    name: "/readyz",
+    path: "/readyz",
+    methods: { GET: ({ head }) => statusAnswer(isReady() ? 200 : 503, head) },
   };
 }
