@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { historyStats, rangeToShow } from "../../../../src/http/stats/history_stats.ts";
+import { historyStats, rangeToShow } from "../../../../src/http/stats/gather_stats.ts";
 
 const SINCE = "2026-01-02T03:00:00.000Z";
 
