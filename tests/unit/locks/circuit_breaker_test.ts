@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { CircuitBreaker } from "../../../src/locks/redis/circuit_breaker.ts";
+import { CircuitBreaker } from "../../../src/locks/redis/redis_locks.ts";
 import { clock, playRuntime } from "../../../src/runtime/current.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
