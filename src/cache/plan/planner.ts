@@ -2,17 +2,11 @@ import { Failure } from "../../base/failure.ts";
 import { ownText } from "../../base/own_text.ts";
 import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../../nix/narinfo_name.ts";
-import { referencesInNarinfo } from "../../nix/narinfo_references.ts";
-import {
-  type BaseName,
-  hashOfBaseName,
-  nameOfBaseName,
-  type StorePathHash,
-} from "../../nix/store_path.ts";
+import { type BaseName, hashOfBaseName, isBaseName, nameOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { LastAnswers } from "../../upstream/last_answers.ts";
-import type { PoolAnswer } from "../../upstream/narinfo_query.ts";
 import type { NarRates } from "../../upstream/nar_rates.ts";
+import type { PoolAnswer } from "../../upstream/narinfo_query.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
 import { narRowOf } from "../nar/nar_naming.ts";
@@ -268,4 +262,11 @@ function medianOf(values: readonly number[]): number | undefined {
   const sorted = values.toSorted((one, other) => one - other);
   const median = sorted[Math.floor(sorted.length / 2)];
   return median === undefined ? undefined : Math.round(median);
+}
+
+const REFERENCES_REGEXP = /^References: (.*)$/m;
+
+/** The references in a narinfo's text, of which larder has read the narinfo before. */
+function referencesInNarinfo(text: string): readonly BaseName[] {
+  return (REFERENCES_REGEXP.exec(text)?.[1] ?? "").split(" ").filter(isBaseName);
 }
