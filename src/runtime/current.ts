@@ -1,8 +1,7 @@
 import type { Clock } from "./clock.ts";
 import { type Dice, SYSTEM_DICE } from "./dice.ts";
-import type { Files } from "./files.ts";
+import { type Files, SYSTEM_FILES } from "./files.ts";
 import { SystemClock } from "./system_clock.ts";
-import { SYSTEM_FILES } from "./system_files.ts";
 
 /**
  * The time, the chance and the file system of this process. All of larder finds them here, and

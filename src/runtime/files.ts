@@ -1,3 +1,6 @@
+import { statfs } from "node:fs/promises";
+import { hasSystemPermission } from "./system_permission.ts";
+
 /** What `stat` says of a file or a folder. */
 export type FileFacts = Deno.FileInfo;
 
@@ -48,4 +51,36 @@ export interface DiskRoom {
   readonly totalBytes: number;
   /** `undefined`: the file system has no fixed number of files, as with btrfs. */
   readonly files: { readonly free: number; readonly total: number } | undefined;
+}
+
+/** The file system of this machine. */
+export const SYSTEM_FILES: Files = {
+  openSync: Deno.openSync,
+  open: Deno.open,
+  statSync: Deno.statSync,
+  stat: Deno.stat,
+  readDirSync: Deno.readDirSync,
+  mkdirSync: Deno.mkdirSync,
+  mkdir: Deno.mkdir,
+  makeTempFileSync: Deno.makeTempFileSync,
+  renameSync: Deno.renameSync,
+  rename: Deno.rename,
+  linkSync: Deno.linkSync,
+  link: Deno.link,
+  copyFile: Deno.copyFile,
+  removeSync: Deno.removeSync,
+  remove: Deno.remove,
+  readTextFile: Deno.readTextFile,
+  writeTextFile: Deno.writeTextFile,
+  room: roomOf,
+};
+
+async function roomOf(path: string): Promise<DiskRoom> {
+  if (!hasSystemPermission("statfs")) throw new Error("--allow-sys=statfs is not given");
+  const { bavail, blocks, bsize, ffree, files } = await statfs(path);
+  return {
+    freeBytes: bavail * bsize,
+    totalBytes: blocks * bsize,
+    files: files > 0 ? { free: ffree, total: files } : undefined,
+  };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Bytes } from "../../src/base/bytes.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { playRuntime } from "../../src/runtime/current.ts";
-import { SYSTEM_FILES } from "../../src/runtime/system_files.ts";
+import { SYSTEM_FILES } from "../../src/runtime/files.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import {

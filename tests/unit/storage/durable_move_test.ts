@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { playRuntime } from "../../../src/runtime/current.ts";
-import type { Files } from "../../../src/runtime/files.ts";
-import { SYSTEM_FILES } from "../../../src/runtime/system_files.ts";
+import { type Files, SYSTEM_FILES } from "../../../src/runtime/files.ts";
 import { moveDurably } from "../../../src/storage/local/durable_move.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 

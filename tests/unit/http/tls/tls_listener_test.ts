@@ -9,7 +9,7 @@ import {
   type HttpServerLimits,
 } from "../../../../src/http/server/http_server.ts";
 import { clock, files, playRuntime } from "../../../../src/runtime/current.ts";
-import { SYSTEM_FILES } from "../../../../src/runtime/system_files.ts";
+import { SYSTEM_FILES } from "../../../../src/runtime/files.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { writeAll } from "../../../support/steady_port.ts";
