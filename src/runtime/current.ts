@@ -1,7 +1,6 @@
-import type { Clock } from "./clock.ts";
+import { type Clock, SystemClock } from "./clock.ts";
 import { type Dice, SYSTEM_DICE } from "./dice.ts";
 import { type Files, SYSTEM_FILES } from "./files.ts";
-import { SystemClock } from "./system_clock.ts";
 
 /**
  * The time, the chance and the file system of this process. All of larder finds them here, and

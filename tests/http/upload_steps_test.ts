@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { hashOfBaseName } from "../../src/nix/store_path.ts";
 import { playRuntime } from "../../src/runtime/current.ts";
-import { SystemClock } from "../../src/runtime/system_clock.ts";
+import { SystemClock } from "../../src/runtime/clock.ts";
 import { hash } from "../support/metadata_rows.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { AS_WRITER, pushOf, said, uploadCache, uploadKey } from "../support/uploading.ts";

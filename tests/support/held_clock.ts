@@ -1,5 +1,5 @@
 import { playRuntime } from "../../src/runtime/current.ts";
-import { SystemClock } from "../../src/runtime/system_clock.ts";
+import { SystemClock } from "../../src/runtime/clock.ts";
 
 /** A clock that stands still until a test says how long something took. Timers run as ever. */
 export class HeldClock extends SystemClock implements Disposable {

@@ -5,7 +5,7 @@ import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { playRuntime } from "../../src/runtime/current.ts";
-import { SystemClock } from "../../src/runtime/system_clock.ts";
+import { SystemClock } from "../../src/runtime/clock.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import type { Dialect, NarFile } from "./dialects.ts";
 import { type FakeUpstream, fakeUpstream } from "./fake_upstream.ts";

@@ -1,6 +1,5 @@
 import { playRuntime } from "../../../src/runtime/current.ts";
-import type { Timer } from "../../../src/runtime/clock.ts";
-import { SystemClock } from "../../../src/runtime/system_clock.ts";
+import { SystemClock, type Timer } from "../../../src/runtime/clock.ts";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type Counters, History } from "../../../src/history/history.ts";
