@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { gcEvents } from "../../../src/space/gc_events.ts";
-import type { GcEvent } from "../../../src/space/gc_event.ts";
+import { type GcEvent, gcEvents } from "../../../src/space/gc_event.ts";
 import { StockedSpace } from "../../support/stocked_space.ts";
 
 /** Several batches of eviction. */
