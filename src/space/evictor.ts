@@ -1,5 +1,6 @@
-import type { StorePathHash } from "../nix/store_path.ts";
+import type { WorkLeases } from "../locks/work_leases.ts";
 import type { Evicted, PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
@@ -164,4 +165,31 @@ export class Evictor {
 
 function sizeOf(files: readonly PendingFile[]): number {
   return files.reduce((bytes, { fileSize }) => bytes + fileSize, 0);
+}
+
+interface LeasedEvictorDeps {
+  readonly evictor: Pick<Evictor, "run" | "stop">;
+  readonly accounts: Pick<Accounts, "observe">;
+  readonly leases: Pick<WorkLeases, "eviction">;
+}
+
+/** Evicts unless another member does: its run makes room for all. */
+export class LeasedEvictor implements Pick<Evictor, "run" | "stop"> {
+  readonly #deps: LeasedEvictorDeps;
+
+  constructor(deps: LeasedEvictorDeps) {
+    this.#deps = deps;
+  }
+
+  async run(run: Run): Promise<RunEnd> {
+    const { evictor, accounts, leases } = this.#deps;
+    await using lease = await leases.eviction();
+    if (lease.kind === "ours") return await evictor.run(run);
+    await accounts.observe();
+    return "elsewhere";
+  }
+
+  stop(): void {
+    this.#deps.evictor.stop();
+  }
 }
