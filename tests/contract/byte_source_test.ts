@@ -3,7 +3,7 @@ import type { ByteSource } from "../../src/base/direct_stream.ts";
 import { Notifier } from "../../src/base/notifier.ts";
 import { StreamSource } from "../../src/base/stream_source.ts";
 import { GrowingFile, GrowingSource } from "../../src/cache/download/growing_file.ts";
-import { OpenNarFile } from "../../src/storage/local/open_nar_file.ts";
+import { OpenNarFile } from "../../src/storage/local/local_nar_store.ts";
 import { memorySource } from "../support/memory_source.ts";
 import { tempFolder } from "../support/temp_folder.ts";
 import { byteSourceClauses, FILE, HALF, type SourceScene } from "./byte_source_contract.ts";
