@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fstatSync } from "node:fs";
-import { priorityOf, writesToJournal } from "../../../src/telemetry/journal.ts";
+import { priorityOf, writesToJournal } from "../../../src/app/log_format.ts";
 
 Deno.test("journal: its own stream is known by device and inode, another's is not", () => {
   const { dev, ino } = fstatSync(1, { bigint: true });
