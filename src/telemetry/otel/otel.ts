@@ -3,11 +3,10 @@ import { LoggerProvider, type ReadableLogRecord } from "@opentelemetry/sdk-logs"
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { clock } from "../../runtime/current.ts";
 import type { LogCopy, Logger, LogLevel } from "../logger.ts";
-import type { Metrics } from "../metrics.ts";
+import type { Metrics, Series } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
 import { metricsEveryMs, resourceOf, samplingOf, type Service } from "./environment.ts";
 import { ExportQueue, type ExportQueueDeps } from "./export_queue.ts";
-import { Losses } from "./losses.ts";
 import { metricData } from "./metric_data.ts";
 import { startMetrics } from "./metric_export.ts";
 import { createOtelTracer } from "./otel_tracer.ts";
@@ -138,4 +137,35 @@ function logCopy(provider: LoggerProvider): LogCopy {
         }),
       }),
     });
+}
+
+interface LossesDeps {
+  /** Called with the first loss of an outage. */
+  readonly lost: (reason: string) => void;
+  readonly counter: Pick<Series, "add">;
+}
+
+/**
+ * Counts the lost records of one signal, and logs each outage once. An OutageLog would log each
+ * repeat at level debug: one record more for the queue that loses them.
+ */
+export class Losses {
+  readonly #deps: LossesDeps;
+  #isOut = false;
+
+  constructor(deps: LossesDeps) {
+    this.#deps = deps;
+  }
+
+  dropped(count: number, reason: string): void {
+    this.#deps.counter.add(count);
+    if (this.#isOut) return;
+    this.#isOut = true;
+    this.#deps.lost(reason);
+  }
+
+  /** Ends an outage: records arrived without a loss. */
+  delivered(): void {
+    this.#isOut = false;
+  }
 }
