@@ -1,14 +1,15 @@
 import { ROOT_CONTEXT, SeverityNumber, trace, TraceFlags } from "@opentelemetry/api";
 import { LoggerProvider, type ReadableLogRecord } from "@opentelemetry/sdk-logs";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
+import { messageOf } from "../../base/failure.ts";
 import { clock } from "../../runtime/current.ts";
+import type { Snapshot } from "../families.ts";
 import type { LogCopy, Logger, LogLevel } from "../logger.ts";
 import type { Metrics, Series } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
 import { metricsEveryMs, resourceOf, samplingOf, type Service } from "./environment.ts";
 import { ExportQueue, type ExportQueueDeps } from "./export_queue.ts";
-import { metricData } from "./metric_data.ts";
-import { startMetrics } from "./metric_export.ts";
+import { metricData, type Period } from "./metric_data.ts";
 import { createOtelTracer } from "./otel_tracer.ts";
 import type { ReportInvalid, Variable } from "./sdk_switch.ts";
 import type { Senders } from "./senders.ts";
@@ -168,4 +169,45 @@ export class Losses {
   delivered(): void {
     this.#isOut = false;
   }
+}
+
+interface MetricExportDeps {
+  readonly snapshot: () => readonly Snapshot[];
+  /** Rejects if the export failed. Must have its own timeout. */
+  readonly send: (snapshots: readonly Snapshot[], period: Period) => Promise<void>;
+  readonly dropped: (count: number, reason: string) => void;
+  readonly delivered: () => void;
+  readonly everyMs: number;
+  readonly nowMs: () => number;
+}
+
+interface MetricExport {
+  /** Resolves once the last values are sent or lost. */
+  stop(): Promise<void>;
+}
+
+/** Exports all metrics at an interval, one export at a time: a slow receiver gets fewer. */
+export function startMetrics(deps: MetricExportDeps): MetricExport {
+  const { snapshot, dropped, delivered, nowMs } = deps;
+  const startMs = nowMs();
+  let sending: Promise<void> | undefined;
+  const send = async () => {
+    const snapshots = snapshot();
+    try {
+      await deps.send(snapshots, { startMs, endMs: nowMs() });
+      delivered();
+    } catch (error) {
+      dropped(snapshots.length, messageOf(error));
+    }
+  };
+  const timer = clock.every(deps.everyMs, () => {
+    sending ??= send().finally(() => sending = undefined);
+  });
+  return {
+    async stop() {
+      timer.cancel();
+      await sending;
+      await send();
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { startMetrics } from "../../../src/telemetry/otel/metric_export.ts";
+import { startMetrics } from "../../../src/telemetry/otel/otel.ts";
 import { eventually } from "../../support/eventually.ts";
 
 Deno.test("metric export: while a receiver takes its time it gets no second copy", async () => {
