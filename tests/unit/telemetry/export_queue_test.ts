@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { ExportQueue } from "../../../src/telemetry/otel/export_queue.ts";
-import { Losses } from "../../../src/telemetry/otel/otel.ts";
+import { ExportQueue, Losses } from "../../../src/telemetry/otel/otel.ts";
 
 function queueOf(send: (items: readonly number[]) => Promise<void>) {
   const lost: number[] = [];
