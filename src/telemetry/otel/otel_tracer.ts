@@ -1,24 +1,15 @@
-import { AsyncLocalStorage } from "node:async_hooks";
-import { ROOT_CONTEXT, SpanKind, trace, type Tracer as OtelTracerApi } from "@opentelemetry/api";
+import { ROOT_CONTEXT, type Span as SdkSpan, SpanKind, SpanStatusCode, trace, type Tracer as OtelTracerApi } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { Failure, messageOf } from "../../base/failure.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
+import { serverSpanName } from "../method_facts.ts";
+import { NO_SPAN, type RequestSpan, type RunBelow, type Span, type SpanFacts, type SpanStart, type TraceIds, type Tracer } from "../tracer.ts";
 import type { Sampling } from "./environment.ts";
-import { OtelSpan } from "./otel_span.ts";
 import { remoteContext } from "./remote_context.ts";
 import { RootTraceIds } from "./root_trace_ids.ts";
 import { createSpanClock, type SpanClock } from "./span_clock.ts";
-import { serverSpanName } from "../method_facts.ts";
-import {
-  NO_SPAN,
-  type RequestSpan,
-  type RunBelow,
-  type Span,
-  type SpanFacts,
-  type SpanStart,
-  type TraceIds,
-  type Tracer,
-} from "../tracer.ts";
 
 export interface OtelTracerDeps {
   readonly resource: Resource;
@@ -151,4 +142,46 @@ async function finished<Value>(
     span.end(error);
     throw error;
   }
+}
+
+/** Statuses from here on are reasons of failed spans. */
+const ERROR_STATUS_MIN = 400;
+
+/** A span of the SDK, with failures in the form of OpenTelemetry's conventions. */
+class OtelSpan implements Span {
+  readonly inner: SdkSpan;
+  readonly #clock: SpanClock;
+  #httpStatus = 0;
+
+  constructor(inner: SdkSpan, clock: SpanClock) {
+    this.inner = inner;
+    this.#clock = clock;
+  }
+
+  set(facts: SpanFacts): void {
+    this.inner.setAttributes(facts);
+    this.#httpStatus = Number(facts["http.response.status_code"] ?? this.#httpStatus);
+  }
+
+  fail(reason: string): void {
+    this.#failed(reason);
+  }
+
+  end(error?: unknown): void {
+    if (error !== undefined) this.#failed(typeOf(error), messageOf(error));
+    this.inner.end(this.#clock.nowMs());
+  }
+
+  #failed(type: string, message?: string): void {
+    const isBadStatus = this.#httpStatus >= ERROR_STATUS_MIN;
+    this.inner.setAttribute("error.type", isBadStatus ? String(this.#httpStatus) : type);
+    const described = message === undefined ? {} : { message };
+    this.inner.setStatus({ code: SpanStatusCode.ERROR, ...described });
+  }
+}
+
+/** The error type, from a closed set: receivers count by it. */
+function typeOf(error: unknown): string {
+  if (error instanceof Failure) return error.kind;
+  return error instanceof Error ? error.name : "_OTHER";
 }
