@@ -1,13 +1,13 @@
 import { type Context, createTraceState, isSpanContextValid, ROOT_CONTEXT, type Span as SdkSpan, SpanKind, SpanStatusCode, trace, type Tracer as OtelTracerApi, type TraceState } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
-import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
+import { type IdGenerator, RandomIdGenerator, type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
+import { dice } from "../../runtime/current.ts";
 import { serverSpanName } from "../method_facts.ts";
 import { NO_SPAN, type RequestSpan, type RunBelow, type Span, type SpanFacts, type SpanStart, type TraceIds, type Tracer } from "../tracer.ts";
 import type { Sampling } from "./environment.ts";
-import { RootTraceIds } from "./root_trace_ids.ts";
 import { createSpanClock, type SpanClock } from "./span_clock.ts";
 
 export interface OtelTracerDeps {
@@ -215,4 +215,48 @@ function traceStateOf(text: string | null): TraceState | undefined {
   // The library drops unreadable and repeated members.
   const state = createTraceState(text);
   return members.length > 0 && state.serialize() === members.join(",") ? state : undefined;
+}
+
+const WORDS = 2 ** 32;
+
+/**
+ * Generates the ids of new traces and decides by the id whether each is sampled, so other services
+ * with a ratio agree. The JavaScript SDKs compare the XOR of an id's four words, Go and Python its
+ * lower half. Here the third word equals both.
+ */
+class RootTraceIds implements IdGenerator {
+  readonly #others = new RandomIdGenerator();
+  readonly #bound: number;
+  #word = 0;
+
+  /** `ratio`: share of sampled traces. */
+  constructor(ratio: number) {
+    // As in `TraceIdRatioBasedSampler`.
+    this.#bound = ratio === 1 ? WORDS : Math.floor(ratio * (WORDS - 1));
+  }
+
+  /** True if the next trace is sampled. Costs one random number. */
+  next(): boolean {
+    this.#word = randomWord();
+    return this.#word < this.#bound;
+  }
+
+  generateTraceId(): string {
+    // An id of zeros is invalid.
+    const first = randomWord() || 1;
+    const second = randomWord();
+    return hex(first) + hex(second) + hex(this.#word) + hex((first ^ second) >>> 0);
+  }
+
+  generateSpanId(): string {
+    return this.#others.generateSpanId();
+  }
+}
+
+function randomWord(): number {
+  return dice.fraction() * WORDS >>> 0;
+}
+
+function hex(word: number): string {
+  return word.toString(16).padStart(8, "0");
 }
