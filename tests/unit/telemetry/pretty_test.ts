@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { createLogger, type Logger } from "../../../src/telemetry/logger.ts";
-import { factWords } from "../../../src/telemetry/pretty/fact_words.ts";
-import { prettyLine } from "../../../src/telemetry/pretty/pretty_line.ts";
+import { factWords, prettyLine } from "../../../src/telemetry/pretty/pretty_line.ts";
 
 /** The lines that a person sees, outside a terminal. */
 function shownLines(columns?: number): { readonly log: Logger; readonly text: () => string } {
