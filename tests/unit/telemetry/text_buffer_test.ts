@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { TextBuffer } from "../../../src/telemetry/text_buffer.ts";
+import { TextBuffer } from "../../../src/telemetry/line_queue.ts";
 import { checkProperty } from "../../support/property.ts";
 
 const text = fc.oneof(
