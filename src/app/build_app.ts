@@ -24,7 +24,12 @@ import { RequestObserver } from "../http/pipeline/request_observer.ts";
 import { createRequestPipeline, type RequestPipeline } from "../http/pipeline/request_pipeline.ts";
 import { documentRoutes } from "../http/routes/documents.ts";
 import { gcRoute } from "../http/routes/gc.ts";
-import { HEALTHZ_ROUTE, nixCacheInfoRoute, pubkeyRoute, readyzRoute } from "../http/routes/nix_cache_info.ts";
+import {
+  HEALTHZ_ROUTE,
+  nixCacheInfoRoute,
+  pubkeyRoute,
+  readyzRoute,
+} from "../http/routes/fixed_answers.ts";
 import { metricsRoute } from "../http/routes/metrics.ts";
 import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";

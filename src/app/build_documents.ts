@@ -11,7 +11,7 @@ import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
 import { answerTimeoutOf } from "../upstream/http/http_client.ts";
 import type { Loops } from "../upstream/loops.ts";
 import { queuedDocumentSource } from "../upstream/queued_sources.ts";
-import { tracedDocumentSource } from "../upstream/traced_sources.ts";
+import { tracedDocumentSource } from "../upstream/watched_sources.ts";
 import type { AppParts } from "./app_parts.ts";
 
 /** Memory of all documents in flight. */

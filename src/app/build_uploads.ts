@@ -17,7 +17,7 @@ import { StoredView } from "../cache/upload/stored_view.ts";
 import { UploadTrust } from "../cache/upload/upload_trust.ts";
 import type { Touches } from "../cache/touches.ts";
 import type { NarVerifier } from "../cache/verify/nar_verifier.ts";
-import { nixCacheInfoRoute } from "../http/routes/nix_cache_info.ts";
+import { nixCacheInfoRoute } from "../http/routes/fixed_answers.ts";
 import type { Route } from "../http/routes/router.ts";
 import { uploadDocumentRoutes } from "../http/routes/upload/upload_documents.ts";
 import { uploadNarRoute } from "../http/routes/upload/upload_nar.ts";

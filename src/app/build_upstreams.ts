@@ -18,7 +18,11 @@ import { EmptyRoots } from "../upstream/empty_roots.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
 import { NarRates } from "../upstream/nar_rates.ts";
 import type { Loops } from "../upstream/loops.ts";
-import { meteredNarinfoSource, tracedNarinfoSource, tracedNarSource } from "../upstream/traced_sources.ts";
+import {
+  meteredNarinfoSource,
+  tracedNarinfoSource,
+  tracedNarSource,
+} from "../upstream/watched_sources.ts";
 import { queuedNarinfoSource } from "../upstream/queued_sources.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import type { RivalWait } from "../upstream/usual_time.ts";

@@ -10,7 +10,12 @@ import { evaluateInstallable, INSTALLABLE_FORM, isInstallable } from "./client/i
 import type { AnsweredUpstream } from "./client/plan_answer.ts";
 import { ServerClient, ServerRefusal } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
-import { type Links, readStorePathArguments, STORE_PATH_EXPECTED, type StorePathArgument } from "./client/store_path_argument.ts";
+import {
+  type Links,
+  readStorePathArguments,
+  STORE_PATH_EXPECTED,
+  type StorePathArgument,
+} from "./client/store_path_argument.ts";
 import { WarmClosure } from "./client/warm_closure.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";

@@ -10,7 +10,11 @@ import { notKept } from "./client/pinned_closures.ts";
 import { answerJson } from "./client/server_answer.ts";
 import { ServerClient } from "./client/server_client.ts";
 import { StatusLine } from "./client/status_line.ts";
-import { readStorePathArguments, STORE_PATH_EXPECTED, type StorePathArgument } from "./client/store_path_argument.ts";
+import {
+  readStorePathArguments,
+  STORE_PATH_EXPECTED,
+  type StorePathArgument,
+} from "./client/store_path_argument.ts";
 import { NOT_FOUND, WarmClosure, type WarmPart, type WarmProgress } from "./client/warm_closure.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";

@@ -1,5 +1,13 @@
 import { messageOf } from "../base/failure.ts";
-import { type ExpiredSlots, type Figure, type HistoryKeeper, type HistoryRow, mergedAmount, type Tier, TIERS } from "../metadata/history_keeper.ts";
+import {
+  type ExpiredSlots,
+  type Figure,
+  type HistoryKeeper,
+  type HistoryRow,
+  mergedAmount,
+  type Tier,
+  TIERS,
+} from "../metadata/history_keeper.ts";
 import type { Timer } from "../runtime/clock.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";

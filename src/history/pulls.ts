@@ -1,12 +1,26 @@
 import { Buffer } from "node:buffer";
 import { messageOf } from "../base/failure.ts";
 import type { Stretch } from "../base/wait_notes.ts";
-import { boundedClient, PULL_BYTES_MAX, type PullKeeper, type PullRow, PULLS_MAX, type PullSummary } from "../metadata/pull_keeper.ts";
+import {
+  boundedClient,
+  PULL_BYTES_MAX,
+  type PullKeeper,
+  type PullRow,
+  PULLS_MAX,
+  type PullSummary,
+} from "../metadata/pull_keeper.ts";
 import type { Timer } from "../runtime/clock.ts";
 import { clock, dice } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { UpstreamStretch } from "../upstream/asked_upstreams.ts";
-import { type EndedPull, type EndedRequest, type OpenPull, OpenPulls, type RequestTimes, type SlowPath } from "./open_pulls.ts";
+import {
+  type EndedPull,
+  type EndedRequest,
+  type OpenPull,
+  OpenPulls,
+  type RequestTimes,
+  type SlowPath,
+} from "./open_pulls.ts";
 
 /** How often larder looks for pulls that are over. */
 const LOOK_EVERY_MS = 1_000;

@@ -5,7 +5,13 @@ import { excerpt } from "./excerpt.ts";
 import { parseFileHash, parseNarHash } from "./hash.ts";
 import type { Narinfo, NarinfoLine } from "./narinfo.ts";
 import { type Signature, signatureOf } from "./signature.ts";
-import { type BaseName, hashOfBaseName, isBaseName, parseBaseName, parseStorePath } from "./store_path.ts";
+import {
+  type BaseName,
+  hashOfBaseName,
+  isBaseName,
+  parseBaseName,
+  parseStorePath,
+} from "./store_path.ts";
 
 /** Longest accepted text, in characters. */
 export const NARINFO_TEXT_MAX = 2 * 1024 * 1024;

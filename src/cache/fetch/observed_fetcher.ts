@@ -3,7 +3,7 @@ import { clock } from "../../runtime/current.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Span, SpanStart, Tracer } from "../../telemetry/tracer.ts";
 import type { NarRates } from "../../upstream/nar_rates.ts";
-import { requestFacts } from "../../upstream/traced_sources.ts";
+import { requestFacts } from "../../upstream/watched_sources.ts";
 import type {
   FetchFailure,
   FetchListener,

@@ -2,7 +2,13 @@ import { Failure } from "../../base/failure.ts";
 import { ownText } from "../../base/own_text.ts";
 import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../../nix/narinfo_name.ts";
-import { type BaseName, hashOfBaseName, isBaseName, nameOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
+import {
+  type BaseName,
+  hashOfBaseName,
+  isBaseName,
+  nameOfBaseName,
+  type StorePathHash,
+} from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { LastAnswers } from "../../upstream/last_answers.ts";
 import type { NarRates } from "../../upstream/nar_rates.ts";

@@ -14,7 +14,25 @@ import type { NarRates } from "../../upstream/nar_rates.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { MemberReports } from "./member_reports.ts";
 import { judgedProblems } from "./shown_state.ts";
-import { type BacklogStats, type HistorySlotStats, type HistoryStats, type LifetimeRequestStats, type LifetimeStats, type PinStats, type PrefetchStats, type ProblemStats, type RequestStats, type SendsStats, type SizeStats, type Stats, STATS_VERSION, type TrafficStats, type TransfersStats, type TransferStats, type UpstreamStats } from "./stats.ts";
+import {
+  type BacklogStats,
+  type HistorySlotStats,
+  type HistoryStats,
+  type LifetimeRequestStats,
+  type LifetimeStats,
+  type PinStats,
+  type PrefetchStats,
+  type ProblemStats,
+  type RequestStats,
+  type SendsStats,
+  type SizeStats,
+  type Stats,
+  STATS_VERSION,
+  type TrafficStats,
+  type TransfersStats,
+  type TransferStats,
+  type UpstreamStats,
+} from "./stats.ts";
 import { verdictOf } from "./verdict.ts";
 
 /** larder counts further downloads, uploads and sends, and does not list them. */

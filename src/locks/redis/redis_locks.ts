@@ -6,7 +6,14 @@ import type { OperationOf } from "../../telemetry/instruments/operation_labels.t
 import type { Logger } from "../../telemetry/logger.ts";
 import { NO_METER, type OperationMeter } from "../../telemetry/operation_meter.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
-import { type Holder, type HolderFacts, type Lease, type LockName, type Locks, LocksUnavailable } from "../locks.ts";
+import {
+  type Holder,
+  type HolderFacts,
+  type Lease,
+  type LockName,
+  type Locks,
+  LocksUnavailable,
+} from "../locks.ts";
 import { redisAnswer, type RedisConnection } from "./redis_client.ts";
 
 /** Deletes a key while it has the value of one lease. */

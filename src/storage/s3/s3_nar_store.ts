@@ -1,11 +1,29 @@
-import { AbortMultipartUploadCommand, CompleteMultipartUploadCommand, CreateMultipartUploadCommand, DeleteObjectCommand, GetObjectCommand, HeadObjectCommand, ListMultipartUploadsCommand, paginateListObjectsV2, PutObjectCommand, UploadPartCommand } from "@aws-sdk/client-s3";
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  paginateListObjectsV2,
+  PutObjectCommand,
+  UploadPartCommand,
+} from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import pLimit from "p-limit";
 import { EitherSignal } from "../../base/either_signal.ts";
 import { Failure } from "../../base/failure.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import { clock } from "../../runtime/current.ts";
-import type { ListedNar, ListOptions, NarLocator, NarStore, OpenOptions, StoredNar } from "../nar_store.ts";
+import type {
+  ListedNar,
+  ListOptions,
+  NarLocator,
+  NarStore,
+  OpenOptions,
+  StoredNar,
+} from "../nar_store.ts";
 import { FilePart } from "./file_part.ts";
 import { OpenS3Nar } from "./open_s3_nar.ts";
 import type { S3Access } from "./s3_access.ts";

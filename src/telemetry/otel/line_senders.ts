@@ -1,5 +1,10 @@
 import type { Attributes } from "@opentelemetry/api";
-import { type ISerializer, JsonLogsSerializer, JsonMetricsSerializer, JsonTraceSerializer } from "@opentelemetry/otlp-transformer";
+import {
+  type ISerializer,
+  JsonLogsSerializer,
+  JsonMetricsSerializer,
+  JsonTraceSerializer,
+} from "@opentelemetry/otlp-transformer";
 import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
 import type { ReadableLogRecord } from "@opentelemetry/sdk-logs";
 import type { MetricData, ResourceMetrics } from "@opentelemetry/sdk-metrics";

@@ -1,5 +1,9 @@
 import assert from "node:assert/strict";
-import { type Hops, readForwarded, readForwardedFor } from "../../../../src/http/proxy/trusted_proxies.ts";
+import {
+  type Hops,
+  readForwarded,
+  readForwardedFor,
+} from "../../../../src/http/proxy/trusted_proxies.ts";
 
 const NONE = undefined;
 

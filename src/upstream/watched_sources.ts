@@ -3,7 +3,15 @@ import { clock } from "../runtime/current.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Span, SpanFacts, Tracer } from "../telemetry/tracer.ts";
 import type { DocumentSource } from "./document_source.ts";
-import { type NarBodySource, type NarinfoReading, type NarinfoSource, NoAnswer, type RequestRank, SLOW_ANSWER_MS, type UpstreamReading } from "./upstream.ts";
+import {
+  type NarBodySource,
+  type NarinfoReading,
+  type NarinfoSource,
+  NoAnswer,
+  type RequestRank,
+  SLOW_ANSWER_MS,
+  type UpstreamReading,
+} from "./upstream.ts";
 
 /** A span for each narinfo request to an upstream. */
 export function tracedNarinfoSource(inner: NarinfoSource, tracer: Tracer): NarinfoSource {
