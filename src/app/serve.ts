@@ -1,4 +1,6 @@
 import denoJson from "../../deno.json" with { type: "json" };
+import { messageOf } from "../base/failure.ts";
+import { withoutUrlSecrets } from "../base/url_secrets.ts";
 import { hasZstdEncoder } from "../cache/recompress/encode_nar.ts";
 import { ConfigError } from "../config/config_error.ts";
 import type { Settings } from "../config/options.ts";
@@ -13,17 +15,10 @@ import type { SpaceParts } from "../space/assemble_space.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
 import { narPathOf } from "../storage/local/nar_path.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
+import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { announce, type Start } from "./announce.ts";
-import type {
-  FetchingParts,
-  IdentityParts,
-  MemberParts,
-  StoreParts,
-  UpstreamParts,
-  WriteParts,
-} from "./app_parts.ts";
-import { backEndGauges, certificateGauge, startTelemetry } from "./start_telemetry.ts";
+import type { FetchingParts, IdentityParts, MemberParts, StoreParts, UpstreamParts, WriteParts } from "./app_parts.ts";
 import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { type App, buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";
@@ -38,9 +33,9 @@ import { reachableUrls } from "./reachable_url.ts";
 import { startReconciliation } from "./reconciliation.ts";
 import { serviceManager } from "./service_manager.ts";
 import { sizeLimitOf } from "./size_limit_of.ts";
+import { backEndGauges, certificateGauge, startTelemetry } from "./start_telemetry.ts";
 import { openStores, type Stores } from "./stores.ts";
 import { tokensOf } from "./tokens.ts";
-import { logUnexpected } from "./unexpected.ts";
 import { caCertificates, upstreamSettings } from "./upstream_settings.ts";
 import { reportUsage } from "./usage_report.ts";
 import { WorkerClosures } from "./workers/worker_closures.ts";
@@ -298,5 +293,32 @@ export function atFirstAnswer(pipeline: RequestPipeline, begun: () => void): Req
   return {
     handle: (request, delivery) => handle(request, delivery),
     refuse: pipeline.refuse,
+  };
+}
+
+/**
+ * Logs uncaught errors and goes on, until disposed of. A bug in one request must not end the builds
+ * of all others.
+ */
+export function logUnexpected(log: Logger): Disposable {
+  const rejected = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    report(event.reason);
+  };
+  const thrown = (event: ErrorEvent) => {
+    event.preventDefault();
+    report(event.error);
+  };
+  const report = (error: unknown) => {
+    const stack = withoutUrlSecrets(error instanceof Error ? error.stack ?? "" : "");
+    log.event("unexpected-failure", { error: messageOf(error), stack });
+  };
+  globalThis.addEventListener("unhandledrejection", rejected);
+  globalThis.addEventListener("error", thrown);
+  return {
+    [Symbol.dispose]() {
+      globalThis.removeEventListener("unhandledrejection", rejected);
+      globalThis.removeEventListener("error", thrown);
+    },
   };
 }

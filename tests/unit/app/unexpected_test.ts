@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { logUnexpected } from "../../../src/app/unexpected.ts";
+import { logUnexpected } from "../../../src/app/serve.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 
 Deno.test("logUnexpected: an uncaught error is a log line, and the process goes on", async () => {
