@@ -1,3 +1,5 @@
+
+
 const SECONDS_PER_MINUTE = 60;
 const SECONDS_PER_HOUR = 3_600;
 const SECONDS_PER_DAY = 86_400;
@@ -50,4 +52,33 @@ export function formatSeconds(seconds: number): string {
 export function formatMs(ms: number): string {
   if (ms < 999.5) return `${Math.max(0, Math.round(ms))}ms`;
   return ms < 9_950 ? `${(ms / 1_000).toFixed(1)}s` : formatSeconds(ms / 1_000);
+}
+
+// Made once: a chart's page formats a thousand values.
+const DAYS = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+const DATES = new Intl.DateTimeFormat("en-GB", {
+  ...{ day: "numeric", month: "long", year: "numeric", timeZone: "UTC" },
+});
+
+/** `3 Mar`. */
+export function formatDay(atMs: number): string {
+  return DAYS.format(atMs);
+}
+
+/** `3 March 2026`. */
+export function formatDate(atMs: number): string {
+  return DATES.format(atMs);
+}
+
+/** `12:04 UTC`, with the day unless it is that of `nowMs`. */
+export function formatClock(atMs: number, nowMs: number): string {
+  const [iso, now] = [new Date(atMs).toISOString(), new Date(nowMs).toISOString()];
+  const time = `${iso.slice(11, 16)} UTC`;
+  return iso.slice(0, 10) === now.slice(0, 10) ? time : `${formatDay(atMs)} ${time}`;
+}
+
+/** The time between two instants: `just now`, `2 min ago`. */
+export function formatAgo(atMs: number, nowMs: number): string {
+  const seconds = (nowMs - atMs) / 1_000;
+  return seconds < 1 ? "just now" : `${formatSpan(seconds)} ago`;
 }

@@ -1,5 +1,4 @@
-import { formatAgo } from "../../base/format_times.ts";
-import { counted, formatSpan } from "../../base/format_units.ts";
+import { counted, formatAgo, formatSpan } from "../../base/format_units.ts";
 import { formatLatency, formatPercent } from "../../http/page/format.ts";
 import {
   isInVerdict,

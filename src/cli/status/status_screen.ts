@@ -1,5 +1,4 @@
-import { formatDate } from "../../base/format_times.ts";
-import { counted, formatBytes, formatSpan } from "../../base/format_units.ts";
+import { counted, formatBytes, formatDate, formatSpan } from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
 import { formatPercent } from "../../http/page/format.ts";
 import { clock } from "../../runtime/current.ts";

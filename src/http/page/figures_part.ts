@@ -1,6 +1,5 @@
 import type { Stats } from "../stats/stats.ts";
-import { formatDate } from "../../base/format_times.ts";
-import { formatBytes } from "../../base/format_units.ts";
+import { formatBytes, formatDate } from "../../base/format_units.ts";
 import { formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup } from "./markup.ts";
 

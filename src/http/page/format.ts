@@ -1,5 +1,4 @@
-import { formatAgo, formatClock } from "../../base/format_times.ts";
-import { formatSpan } from "../../base/format_units.ts";
+import { formatAgo, formatClock, formatSpan } from "../../base/format_units.ts";
 import { type Html, markup } from "./markup.ts";
 
 // Made once: a chart's page formats a thousand values.

@@ -1,7 +1,6 @@
 import type { HistoryStats, Stats } from "../stats/stats.ts";
 import { type Chart, chart, type ChartAxis, isTelling } from "./chart.ts";
-import { counted, formatBytes } from "../../base/format_units.ts";
-import { formatDay } from "../../base/format_times.ts";
+import { counted, formatBytes, formatDay } from "../../base/format_units.ts";
 import { formatNumber, formatPercent, timeOfDay } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 

@@ -1,5 +1,4 @@
-import { counted, formatBytes } from "../../base/format_units.ts";
-import { formatClock } from "../../base/format_times.ts";
+import { counted, formatBytes, formatClock } from "../../base/format_units.ts";
 import type { Pull, PullUpstream } from "../../history/pulls.ts";
 
 /** Upstreams that a sentence names. */

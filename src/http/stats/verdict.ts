@@ -1,5 +1,4 @@
-import { counted, formatBytes, formatSpan } from "../../base/format_units.ts";
-import { formatClock } from "../../base/format_times.ts";
+import { counted, formatBytes, formatClock, formatSpan } from "../../base/format_units.ts";
 import { DISK, UPSTREAM_DOWN, UPSTREAM_SILENT } from "../../telemetry/events.ts";
 import { isPresent, lasts, type Problem } from "../../telemetry/recent_problems.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
