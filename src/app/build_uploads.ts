@@ -10,7 +10,7 @@ import { createSigner } from "../cache/narinfo/own_signature.ts";
 import { DocumentUploads } from "../cache/upload/document_uploads.ts";
 import { NarUploads } from "../cache/upload/nar_uploads.ts";
 import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
-import { expireStagedNars } from "../cache/upload/staged_nars.ts";
+import { expireStagedNars } from "../cache/upload/stage_nar.ts";
 import { openForPush } from "../cache/upload/stored_entries.ts";
 import { SignedPaths } from "../cache/upload/signed_paths.ts";
 import { StoredView } from "../cache/upload/stored_view.ts";

@@ -62,7 +62,7 @@ export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evicte
  * Eviction spares four kinds of entries.
  * - Entries that pins protect (see `pins/pins.ts`). Until all of them are known, nothing goes.
  * - NAR files that this member reads or downloads, with their narinfos.
- * - Staged NARs. `cache/upload/staged_nars.ts` removes them by their time.
+ * - Staged NARs. `cache/upload/stage_nar.ts` removes them by their time.
  * - Entries that were used at `usedBeforeMs` or later, if the run sets it.
  *
  * SQLite: `coldNarinfos`, `coldLooseNars` and `coldEmpties` in
