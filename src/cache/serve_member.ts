@@ -2,12 +2,11 @@ import { streamOf } from "../base/stream_of.ts";
 import type { NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
-import type { Client, Requester } from "./nar/requester.ts";
+import type { Client, NarAnswer, Requester } from "./nar/nar_answer.ts";
 import type { Download } from "./download/download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import type { KeptNars } from "./kept/kept_nars.ts";
 import { openStored, type StoredAnswerDeps } from "./kept/stored_answer.ts";
-import type { NarAnswer } from "./nar/nar_answer.ts";
 import { announcedFileSize } from "./nar/nar_naming.ts";
 
 export interface MemberNarServerDeps {

@@ -11,7 +11,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import type { Client, Requester } from "./nar/requester.ts";
+import { type CacheResult, type Client, type NarAnswer, type NarFacts, type Requester, WHOLE_BYTES_MAX, WHOLE_WAIT_MS } from "./nar/nar_answer.ts";
 import { type Download, type DownloadReader, KeptElsewhere, NotKept } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { NarPart } from "./fetch/nar_fetcher.ts";
@@ -19,13 +19,6 @@ import type { KeptNars } from "./kept/kept_nars.ts";
 import { formFacts, type NarForms, unknownFacts } from "./forms/nar_forms.ts";
 import { formerNames, mayRecompress, RECOMPRESSED } from "./forms/recompressed.ts";
 import { openStored } from "./kept/stored_answer.ts";
-import {
-  type CacheResult,
-  type NarAnswer,
-  type NarFacts,
-  WHOLE_BYTES_MAX,
-  WHOLE_WAIT_MS,
-} from "./nar/nar_answer.ts";
 import { fileSizeLimit, tagOf } from "./nar/nar_naming.ts";
 import {
   openPassThrough,

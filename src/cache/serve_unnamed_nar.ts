@@ -8,8 +8,7 @@ import { compressionOf, hashOf, type NarName, plainNarName } from "../nix/nar_na
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { Loops } from "../upstream/loops.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
-import type { Requester } from "./nar/requester.ts";
-import type { NarAnswer, NarFacts } from "./nar/nar_answer.ts";
+import type { NarAnswer, NarFacts, Requester } from "./nar/nar_answer.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
 import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
 

@@ -14,7 +14,7 @@ import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { formerFile } from "../forms/recompressed.ts";
 import { narRowOf, narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
 import type { NarinfoUploads } from "../upload/narinfo_uploads.ts";
-import type { Requester } from "../nar/requester.ts";
+import type { Requester } from "../nar/nar_answer.ts";
 import { keptFile, type StoredEntries } from "../upload/stored_entries.ts";
 import { UploadRefused } from "../upload/upload_outcome.ts";
 import { Mismatch } from "../verify/check_nar.ts";

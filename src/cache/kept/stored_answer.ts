@@ -4,8 +4,7 @@ import { clock } from "../../runtime/current.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import type { NarForms } from "../forms/nar_forms.ts";
 import { formOf } from "../forms/recompressed.ts";
-import type { Requester } from "../nar/requester.ts";
-import { type NarAnswer, STORED_WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
+import { type NarAnswer, type Requester, STORED_WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
 import type { KeptNars, OpenKeptFile } from "./kept_nars.ts";
 
 /** The time in which another server must open a file. It needs milliseconds. */

@@ -1,6 +1,6 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { StoredName } from "../../nix/stored_name.ts";
-import type { ReadOptions } from "../../storage/nar_store.ts";
+import type { OpenOptions, ReadOptions } from "../../storage/nar_store.ts";
 
 /** The origin of an answer, as the header X-Cache names it. */
 export type CacheResult = "HIT" | "MISS" | "JOINED";
@@ -62,4 +62,18 @@ export interface NarAnswer extends NarFacts, AsyncDisposable {
    * them.
    */
   readonly release?: (isWhole: boolean) => void;
+}
+
+/** The client of a request. */
+export interface Client extends OpenOptions {
+  /** Its address; `undefined` if unknown. */
+  readonly peer?: string;
+  /** Aborts also when the client has ended its side: expensive work ends. Default: `signal`. */
+  readonly hungUp?: AbortSignal;
+}
+
+/** A client, and the id of its request. */
+export interface Requester {
+  readonly requestId: string;
+  readonly client: Client;
 }

@@ -5,7 +5,7 @@ import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { beginSpan } from "../../telemetry/begin_span.ts";
 import { clock } from "../../runtime/current.ts";
 import type { OpenSpan, RunBelow, Tracer } from "../../telemetry/tracer.ts";
-import type { Requester } from "../nar/requester.ts";
+import { type NarAnswer, type Requester, WHOLE_WAIT_MS } from "../nar/nar_answer.ts";
 import type {
   FetchEnd,
   FetchOutcome,
@@ -14,7 +14,6 @@ import type {
   NarPart,
 } from "../fetch/nar_fetcher.ts";
 import type { OpenSink } from "../fetch/sink_fetcher.ts";
-import { type NarAnswer, WHOLE_WAIT_MS } from "../nar/nar_answer.ts";
 import { signedRowOf, tagOf } from "../nar/nar_naming.ts";
 import {
   NarAttempts,

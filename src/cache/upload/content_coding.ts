@@ -8,7 +8,7 @@ import {
   parseContentEncoding,
 } from "../../nix/content_encoding.ts";
 import type { DecodedBody, NarVerifier } from "../verify/nar_verifier.ts";
-import type { Client } from "../nar/requester.ts";
+import type { Client } from "../nar/nar_answer.ts";
 import { takeMemory } from "./upload_body.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 

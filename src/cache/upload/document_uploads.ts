@@ -7,7 +7,7 @@ import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import { documentPieces, documentTag } from "../documents/document_bytes.ts";
 import { DOCUMENT_RULES } from "../documents/document_rules.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
-import type { Client } from "../nar/requester.ts";
+import type { Client } from "../nar/nar_answer.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { holdsObject } from "./content_coding.ts";
 import { collectBody, type UploadBody } from "./upload_body.ts";

@@ -6,7 +6,7 @@ import { files } from "../../runtime/current.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import { Failure } from "../../base/failure.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
-import type { Client } from "../nar/requester.ts";
+import type { Client } from "../nar/nar_answer.ts";
 import { UploadRefused } from "./upload_outcome.ts";
 
 /**

@@ -15,7 +15,7 @@ import type { KeepOutageLog } from "../download/keep_outage_log.ts";
 import type { InFlight, TransferProgress } from "../fetch/transfer_progress.ts";
 import { formerFile } from "../forms/recompressed.ts";
 import { notKeptBy } from "../nar/publish_nar.ts";
-import type { Requester } from "../nar/requester.ts";
+import type { Requester } from "../nar/nar_answer.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { FileMeasure, type MeasuredNar } from "./file_measure.ts";
 import { ownNames } from "./nar_names.ts";

@@ -20,7 +20,7 @@ import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { formerFile } from "../forms/recompressed.ts";
 import { narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
-import type { Requester } from "../nar/requester.ts";
+import type { Requester } from "../nar/nar_answer.ts";
 import type { NegativeCache } from "../narinfo/negative_cache.ts";
 import type { Signer } from "../narinfo/own_signature.ts";
 import { ownNames } from "./nar_names.ts";

@@ -2,7 +2,7 @@ import { Failure } from "../../base/failure.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
 import type { KeptFile, NarRecord } from "../../metadata/metadata_store.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
-import type { Requester } from "../nar/requester.ts";
+import type { Requester } from "../nar/nar_answer.ts";
 import type { Touches } from "../touches.ts";
 
 /** Stored entries: opens them, protects reads from eviction, and notes their use. */

@@ -5,10 +5,9 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { keptDocument, type SentDocument } from "../documents/document_answer.ts";
 import { openStored, type StoredAnswerDeps } from "../kept/stored_answer.ts";
-import type { NarAnswer } from "../nar/nar_answer.ts";
+import type { NarAnswer, Requester } from "../nar/nar_answer.ts";
 import type { Signer } from "../narinfo/own_signature.ts";
 import { ownNames } from "./nar_names.ts";
-import type { Requester } from "../nar/requester.ts";
 import type { StoredEntries } from "./stored_entries.ts";
 
 export interface StoredViewDeps {
