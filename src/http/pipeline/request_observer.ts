@@ -7,21 +7,17 @@ import { clock } from "../../runtime/current.ts";
 import { REQUEST_LINE } from "../../telemetry/events.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_labels.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { RequestSpan } from "../../telemetry/tracer.ts";
+import { methodFacts } from "../../telemetry/method_facts.ts";
+import type { RequestSpan, SpanFacts } from "../../telemetry/tracer.ts";
 import { MEMBER_HEADER } from "../../upstream/member_request.ts";
 import { type Answer, HandedOverAnswer, StreamAnswer } from "../message/answer.ts";
+import { CHANGING_METHODS, type ClientRequest, type Delivery, type DeliveryEnd } from "../message/client_request.ts";
+import { DEFAULT_PORTS, parseHost } from "../message/host.ts";
 import type { Caller } from "../message/role.ts";
-import {
-  CHANGING_METHODS,
-  type ClientRequest,
-  type Delivery,
-  type DeliveryEnd,
-} from "../message/client_request.ts";
+import { pathOf } from "../message/target.ts";
 import { isByCommand } from "../routes/request_series.ts";
 import type { Route } from "../routes/router.ts";
 import type { HttpMetrics } from "./http_metrics.ts";
-import { pathOf } from "../message/target.ts";
-import { endServerSpan, type Scheme } from "./server_span.ts";
 
 /** The outcomes that are counted: few. */
 const OUTCOMES: Readonly<Record<DeliveryEnd, Outcome>> = {
@@ -279,4 +275,61 @@ function lastSegment(url: string): string {
   const path = pathOf(url) ?? "";
   const name = path.slice(path.lastIndexOf("/") + 1).slice(0, 120);
   return name.endsWith(".narinfo") ? name.slice(0, -".narinfo".length) : name;
+}
+
+/** User agents are untrusted: the span cuts longer ones. */
+const USER_AGENT_CHARS_MAX = 200;
+
+/** The scheme of the listener. */
+type Scheme = keyof typeof DEFAULT_PORTS;
+
+interface AnswerEnd {
+  readonly outcome: Outcome;
+  /** Bytes sent of the body. */
+  readonly bytes: number;
+  readonly scheme: Scheme;
+}
+
+/** Ends a request's span with OpenTelemetry's attributes of request and answer. */
+function endServerSpan(
+  span: RequestSpan,
+  { request, requestId, route, answer }: Answered,
+  { outcome, bytes, scheme }: AnswerEnd,
+): void {
+  const { status } = answer;
+  const cacheResult = answer.headers.get("x-cache");
+  span.set({
+    ...requestFacts(request, scheme),
+    "http.response.status_code": status,
+    "http.response.body.size": bytes,
+    ...(route === undefined ? {} : { "http.route": route.name }),
+    ...(cacheResult === null ? {} : { "larder.x_cache": cacheResult }),
+    "larder.request_id": requestId,
+    "larder.outcome": outcome,
+  });
+  // A client's error, such as a 404, is no error of the server.
+  if (outcome === "broken" || status >= 500) span.fail(outcome);
+  span.end();
+}
+
+/** Attributes of the request, without its query, which may hold secrets. */
+function requestFacts(request: ClientRequest, scheme: Scheme): SpanFacts {
+  const { method, url, headers, httpVersion, peer } = request;
+  const agent = headers.get("user-agent")?.slice(0, USER_AGENT_CHARS_MAX);
+  return {
+    ...methodFacts(method),
+    "url.path": pathOf(url) ?? "",
+    "url.scheme": scheme,
+    ...hostFacts(headers.get("host") ?? "", scheme),
+    ...(peer === undefined ? {} : { "client.address": peer }),
+    ...(agent === undefined ? {} : { "user_agent.original": agent }),
+    ...(httpVersion === undefined ? {} : { "network.protocol.version": httpVersion }),
+  };
+}
+
+/** Attributes of the Host header. */
+function hostFacts(text: string, scheme: Scheme): SpanFacts {
+  const host = parseHost(text);
+  if (host === undefined) return {};
+  return { "server.address": host.name, "server.port": host.port ?? DEFAULT_PORTS[scheme] };
 }
