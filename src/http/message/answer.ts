@@ -5,6 +5,7 @@ import type { Facts } from "../../base/failure.ts";
 import type { CacheResult } from "../../cache/nar/nar_answer.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { Series } from "../../telemetry/metrics.ts";
+import { withoutBlanks } from "./field_words.ts";
 
 /**
  * The result that a request counts as: the first for a prefetched file is no plain hit, and one of
@@ -200,4 +201,11 @@ type Lifetime = keyof typeof CACHE_CONTROL;
 /** The value for an answer that only holders of a token may have: no shared cache may keep it. */
 export function forTokenHolders(cacheControl: string): string {
   return cacheControl.replace(/^public,/, "private,");
+}
+
+/** True when If-None-Match names `tag`, quotes included; `W/` prefixes do not matter. */
+export function isNamed(header: string | null, tag: string): boolean {
+  if (header === null) return false;
+  if (withoutBlanks(header) === "*") return true;
+  return header.split(",").some((one) => withoutBlanks(one).replace(/^W\//, "") === tag);
 }

@@ -2,16 +2,8 @@ import type { SentDocument } from "../../cache/documents/document_answer.ts";
 import { DOCUMENT_RULES } from "../../cache/documents/document_rules.ts";
 import type { DocumentServer } from "../../cache/documents/serve_document.ts";
 import { type DocumentKind, documentName } from "../../nix/document_name.ts";
-import {
-  type Answer,
-  type AnswerParts,
-  headAnswer,
-  notModifiedAnswer,
-  statusAnswer,
-  streamAnswer,
-} from "../message/answer.ts";
+import { type Answer, type AnswerParts, headAnswer, isNamed, notModifiedAnswer, statusAnswer, streamAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
-import { isNamed } from "../message/etag.ts";
 import type { Handler, Route } from "./router.ts";
 
 /** The paths of each kind of document. */

@@ -1,12 +1,6 @@
 import type { NarFacts } from "../../cache/nar/nar_answer.ts";
-import {
-  type Answer,
-  type AnswerParts,
-  notModifiedAnswer,
-  statusAnswer,
-} from "../message/answer.ts";
+import { type Answer, type AnswerParts, isNamed, notModifiedAnswer, statusAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
-import { isNamed } from "../message/etag.ts";
 import { withoutBlanks } from "../message/field_words.ts";
 import { commandHeaders } from "./request_series.ts";
 
