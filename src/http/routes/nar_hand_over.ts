@@ -3,7 +3,7 @@ import type { StoredName } from "../../nix/stored_name.ts";
 import type { NarLocator } from "../../storage/nar_store.ts";
 import { HandedOverAnswer } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
-import type { NarPlan } from "./nar_plan.ts";
+import type { NarPlan } from "./nar.ts";
 
 /** The answer by which another server sends a stored object; `undefined`: larder sends it. */
 export type HandOver = (

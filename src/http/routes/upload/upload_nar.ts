@@ -4,7 +4,7 @@ import type { StoredView } from "../../../cache/upload/stored_view.ts";
 import { UploadRefused } from "../../../cache/upload/upload_outcome.ts";
 import { parseNarName } from "../../../nix/nar_name.ts";
 import { headAnswer, statusAnswer, streamAnswer } from "../../message/answer.ts";
-import { planNar } from "../nar_plan.ts";
+import { planNar } from "../nar.ts";
 import type { Route } from "../router.ts";
 import { uploadBodyOf, uploadHandler, type UploadHandlerDeps } from "./upload_answer.ts";
 

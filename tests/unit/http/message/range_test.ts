@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readRange } from "../../../../src/http/routes/nar_plan.ts";
+import { readRange } from "../../../../src/http/routes/nar.ts";
 
 const WHOLE = { kind: "whole" };
 const BEYOND = { kind: "beyond" };
