@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { RelayedListener } from "../../../../src/http/tls/relayed_listener.ts";
+import { RelayedListener } from "../../../../src/http/tls/tls_listener.ts";
 import { type Link, linkOf } from "../../../../src/http/tls/link.ts";
 import { LinkClients } from "../../../../src/http/tls/worker_relay.ts";
 import { eventually } from "../../../support/eventually.ts";
