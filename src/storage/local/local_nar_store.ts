@@ -5,18 +5,10 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import { fileBytes, readFully } from "../../base/files.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import { clock, files } from "../../runtime/current.ts";
-import type { OpenFile } from "../../runtime/files.ts";
-import type {
-  ListedNar,
-  ListOptions,
-  NarStore,
-  OpenOptions,
-  ReadOptions,
-  StoredNar,
-} from "../nar_store.ts";
+import type { FileFacts, OpenFile } from "../../runtime/files.ts";
+import type { ListedNar, ListOptions, NarStore, OpenOptions, ReadOptions, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
 import { narPathOf, SHARD_LENGTH } from "./nar_path.ts";
-import { sealOf, unsettledMsOf } from "./seal_of.ts";
 
 /** NAR files below one folder: `<folder>/<first two characters>/<stored name>`. */
 export class LocalNarStore implements NarStore {
@@ -178,4 +170,28 @@ export class OpenNarFile implements StoredNar {
 
 function shortFile(): Failure {
   return new Failure("broken", "Cannot read NAR file: it became shorter while it was read");
+}
+
+/**
+ * The identity of a file, and of its last change. Deno gives two times: the last write in
+ * milliseconds, and the last change of any kind (ctime), which no program can set, in seconds.
+ */
+export function sealOf({ ino, size, mtime, ctime }: FileFacts): Seal {
+  const times = `${mtime?.getTime() ?? 0}-${ctime?.getTime() ?? 0}`;
+  return `${ino ?? 0}-${size}-${times}` as Seal;
+}
+
+/**
+ * Time from a ctime's second until each change has another ctime. It is twice as long as that
+ * second, for file systems with coarser clocks.
+ */
+const SETTLES_IN_MS = 2_000;
+
+/**
+ * How long a change of the file may still leave its seal as it is: its writer can set the time of
+ * the write. A wait of the longest time is enough even where the file system's clock is ahead.
+ */
+export function unsettledMsOf({ ctime }: Pick<Deno.FileInfo, "ctime">, nowMs: number): number {
+  const settlesAtMs = (ctime?.getTime() ?? 0) + SETTLES_IN_MS;
+  return Math.min(SETTLES_IN_MS, Math.max(0, settlesAtMs - nowMs));
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { sealOf, unsettledMsOf } from "../../../src/storage/local/seal_of.ts";
+import { sealOf, unsettledMsOf } from "../../../src/storage/local/local_nar_store.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 Deno.test("seal: another inode, size or time makes another seal; nothing else does", () => {
