@@ -1,15 +1,16 @@
-import { ROOT_CONTEXT, SeverityNumber, trace, TraceFlags } from "@opentelemetry/api";
+import { type HrTime, ROOT_CONTEXT, SeverityNumber, trace, TraceFlags, ValueType } from "@opentelemetry/api";
+import type { Resource } from "@opentelemetry/resources";
 import { LoggerProvider, type ReadableLogRecord } from "@opentelemetry/sdk-logs";
+import { AggregationTemporality, DataPointType, type MetricData, type ResourceMetrics } from "@opentelemetry/sdk-metrics";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { messageOf } from "../../base/failure.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
-import type { Snapshot } from "../families.ts";
+import type { Point, Snapshot } from "../families.ts";
 import type { LogCopy, Logger, LogLevel } from "../logger.ts";
 import type { Metrics, Series } from "../metrics.ts";
 import type { Tracer } from "../tracer.ts";
 import { metricsEveryMs, resourceOf, samplingOf, type Service } from "./environment.ts";
-import { metricData, type Period } from "./metric_data.ts";
 import { createOtelTracer } from "./otel_tracer.ts";
 import type { ReportInvalid, Variable } from "./sdk_switch.ts";
 import type { Senders } from "./senders.ts";
@@ -284,4 +285,54 @@ export class ExportQueue<Item> {
     this.#lostCount += count;
     this.#deps.dropped(count, reason);
   }
+}
+
+/** The time that the values cover, in ms since 1970. */
+interface Period {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** The instruments in OTLP's form, with the names, labels and values of `/metrics`. */
+export function metricData(
+  snapshots: readonly Snapshot[],
+  resource: Resource,
+  period: Period,
+): ResourceMetrics {
+  const metrics = snapshots.map((snapshot) => dataOf(snapshot, period));
+  return { resource, scopeMetrics: [{ scope: { name: "larder" }, metrics }] };
+}
+
+function dataOf({ name, help, type, points }: Snapshot, period: Period): MetricData {
+  const base = {
+    descriptor: { name, description: help, unit: "", valueType: ValueType.DOUBLE },
+    aggregationTemporality: AggregationTemporality.CUMULATIVE,
+  };
+  const at = { startTime: hrTime(period.startMs), endTime: hrTime(period.endMs) };
+  if (type === "histogram") {
+    const dataPoints = points.flatMap((point) => histogramPoint(point, at));
+    return { ...base, dataPointType: DataPointType.HISTOGRAM, dataPoints };
+  }
+  const dataPoints = points.flatMap((point) =>
+    "value" in point ? [{ ...at, attributes: point.labels, value: point.value }] : []
+  );
+  return type === "counter"
+    ? { ...base, dataPointType: DataPointType.SUM, isMonotonic: true, dataPoints }
+    : { ...base, dataPointType: DataPointType.GAUGE, dataPoints };
+}
+
+function histogramPoint(
+  point: Point,
+  at: { readonly startTime: HrTime; readonly endTime: HrTime },
+) {
+  if ("value" in point) return [];
+  const { labels: attributes, bounds, counts, sum } = point;
+  const count = counts.reduce((total, one) => total + one, 0);
+  const buckets = { boundaries: [...bounds], counts: [...counts] };
+  return [{ ...at, attributes, value: { buckets, sum, count } }];
+}
+
+function hrTime(ms: number): HrTime {
+  const seconds = Math.floor(ms / 1_000);
+  return [seconds, Math.round((ms - seconds * 1_000) * 1_000_000)];
 }

@@ -3,7 +3,7 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { LoggerProvider, type ReadableLogRecord } from "@opentelemetry/sdk-logs";
 import { type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import { lineSenders } from "../../../src/telemetry/otel/line_senders.ts";
-import { metricData } from "../../../src/telemetry/otel/metric_data.ts";
+import { metricData } from "../../../src/telemetry/otel/otel.ts";
 import { type Otlp, recordsOf, samplesOf, spansOf } from "../../support/otlp.ts";
 
 /** journald's; see `LineMax=` in journald.conf(5). */
