@@ -1,39 +1,13 @@
-import {
-  type Context,
-  createTraceState,
-  isSpanContextValid,
-  ROOT_CONTEXT,
-  type Span as SdkSpan,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-  type Tracer as OtelTracerApi,
-  type TraceState,
-} from "@opentelemetry/api";
+import { type Context, createTraceState, isSpanContextValid, ROOT_CONTEXT, type Span as SdkSpan, SpanKind, SpanStatusCode, trace, type Tracer as OtelTracerApi, type TraceState } from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
-import {
-  type IdGenerator,
-  RandomIdGenerator,
-  type ReadableSpan,
-  TracerProvider,
-} from "@opentelemetry/sdk-trace";
+import { type IdGenerator, RandomIdGenerator, type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
-import { dice } from "../../runtime/current.ts";
+import { clock, dice } from "../../runtime/current.ts";
 import { serverSpanName } from "../method_facts.ts";
-import {
-  NO_SPAN,
-  type RequestSpan,
-  type RunBelow,
-  type Span,
-  type SpanFacts,
-  type SpanStart,
-  type TraceIds,
-  type Tracer,
-} from "../tracer.ts";
+import { NO_SPAN, type RequestSpan, type RunBelow, type Span, type SpanFacts, type SpanStart, type TraceIds, type Tracer } from "../tracer.ts";
 import type { Sampling } from "./environment.ts";
-import { createSpanClock, type SpanClock } from "./span_clock.ts";
 
 export interface OtelTracerDeps {
   readonly resource: Resource;
@@ -284,4 +258,28 @@ function randomWord(): number {
 
 function hex(word: number): string {
   return word.toString(16).padStart(8, "0");
+}
+
+/** A larger difference means that the clock was set, or the machine slept. */
+const DRIFT_MAX_MS = 20;
+
+interface SpanClock {
+  /** Milliseconds since 1970, with fractions. */
+  nowMs(): number;
+}
+
+/**
+ * A clock in microseconds. `nowMs` has whole milliseconds only, so a short query would begin after
+ * its request has ended.
+ */
+export function createSpanClock(nowMs: () => number): SpanClock {
+  let originMs = nowMs() - clock.nowMs();
+  return {
+    nowMs() {
+      const elapsedMs = clock.nowMs();
+      const now = nowMs();
+      if (Math.abs(originMs + elapsedMs - now) > DRIFT_MAX_MS) originMs = now - elapsedMs;
+      return originMs + elapsedMs;
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createSpanClock } from "../../../src/telemetry/otel/span_clock.ts";
+import { createSpanClock } from "../../../src/telemetry/otel/otel_tracer.ts";
 import { RecordedSpans } from "../../support/recorded_spans.ts";
 
 Deno.test("span clock: a span begins and ends within the one that it is done for", async () => {
