@@ -18,7 +18,14 @@ import { LineQueue } from "../telemetry/line_queue.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { announce, type Start } from "./announce.ts";
-import type { FetchingParts, IdentityParts, MemberParts, StoreParts, UpstreamParts, WriteParts } from "./app_parts.ts";
+import type {
+  FetchingParts,
+  IdentityParts,
+  MemberParts,
+  StoreParts,
+  UpstreamParts,
+  WriteParts,
+} from "./app_parts.ts";
 import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { type App, buildApp } from "./build_app.ts";
 import { type ChoresDeps, startChores } from "./chores.ts";

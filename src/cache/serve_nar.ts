@@ -11,7 +11,15 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import { type CacheResult, type Client, type NarAnswer, type NarFacts, type Requester, WHOLE_BYTES_MAX, WHOLE_WAIT_MS } from "./nar/nar_answer.ts";
+import {
+  type CacheResult,
+  type Client,
+  type NarAnswer,
+  type NarFacts,
+  type Requester,
+  WHOLE_BYTES_MAX,
+  WHOLE_WAIT_MS,
+} from "./nar/nar_answer.ts";
 import { type Download, type DownloadReader, KeptElsewhere, NotKept } from "./download/download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { NarPart } from "./fetch/nar_fetcher.ts";

@@ -1,13 +1,39 @@
-import { counted, formatAgo, formatBytes, formatDate, formatSpan } from "../../base/format_units.ts";
+import {
+  counted,
+  formatAgo,
+  formatBytes,
+  formatDate,
+  formatSpan,
+} from "../../base/format_units.ts";
 import { visible } from "../../base/visible.ts";
 import { wrapped } from "../../base/wrapped.ts";
 import { formatLatency, formatPercent } from "../../http/page/format.ts";
-import { isInVerdict, type ProblemKind, problemKinds, remedyOf, SUBJECTS_MAX, subjectWords } from "../../http/stats/problem_kinds.ts";
+import {
+  isInVerdict,
+  type ProblemKind,
+  problemKinds,
+  remedyOf,
+  SUBJECTS_MAX,
+  subjectWords,
+} from "../../http/stats/problem_kinds.ts";
 import { titleOf } from "../../http/stats/problem_words.ts";
 import { upstreamStateOf } from "../../http/stats/shown_state.ts";
-import type { MemberStats, ProblemStats, TransferStats, UpstreamStats } from "../../http/stats/stats.ts";
+import type {
+  MemberStats,
+  ProblemStats,
+  TransferStats,
+  UpstreamStats,
+} from "../../http/stats/stats.ts";
 import { transferWords } from "../../http/stats/transfer_words.ts";
-import { lastAnswerOf, lastAnswerWords, lastErrorWords, rateWords, slownessWords, UPSTREAM_STATES, waitWords } from "../../http/stats/upstream_words.ts";
+import {
+  lastAnswerOf,
+  lastAnswerWords,
+  lastErrorWords,
+  rateWords,
+  slownessWords,
+  UPSTREAM_STATES,
+  waitWords,
+} from "../../http/stats/upstream_words.ts";
 import { clock } from "../../runtime/current.ts";
 import { limitOrigin, type LimitSource } from "../../space/size_limit.ts";
 import type { UpstreamState } from "../../upstream/upstream_state.ts";

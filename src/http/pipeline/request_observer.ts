@@ -11,7 +11,12 @@ import { methodFacts } from "../../telemetry/method_facts.ts";
 import type { RequestSpan, SpanFacts } from "../../telemetry/tracer.ts";
 import { MEMBER_HEADER } from "../../upstream/member_request.ts";
 import { type Answer, HandedOverAnswer, StreamAnswer } from "../message/answer.ts";
-import { CHANGING_METHODS, type ClientRequest, type Delivery, type DeliveryEnd } from "../message/client_request.ts";
+import {
+  CHANGING_METHODS,
+  type ClientRequest,
+  type Delivery,
+  type DeliveryEnd,
+} from "../message/client_request.ts";
 import { DEFAULT_PORTS, parseHost } from "../message/host.ts";
 import type { Caller } from "../message/role.ts";
 import { pathOf } from "../message/target.ts";

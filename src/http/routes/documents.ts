@@ -2,7 +2,15 @@ import type { SentDocument } from "../../cache/documents/document_answer.ts";
 import { DOCUMENT_RULES } from "../../cache/documents/document_rules.ts";
 import type { DocumentServer } from "../../cache/documents/serve_document.ts";
 import { type DocumentKind, documentName } from "../../nix/document_name.ts";
-import { type Answer, type AnswerParts, headAnswer, isNamed, notModifiedAnswer, statusAnswer, streamAnswer } from "../message/answer.ts";
+import {
+  type Answer,
+  type AnswerParts,
+  headAnswer,
+  isNamed,
+  notModifiedAnswer,
+  statusAnswer,
+  streamAnswer,
+} from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import type { Handler, Route } from "./router.ts";
 

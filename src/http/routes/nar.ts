@@ -8,13 +8,30 @@ import { type NarName, parseNarName, parseNarReference } from "../../nix/nar_nam
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { MEMBER_HEADER } from "../../upstream/member_request.ts";
 import { linkToPath } from "../../upstream/nar_link.ts";
-import { type Answer, type AnswerParts, type Body, countedAnswer, type CountedResult, headAnswer, isNamed, notModifiedAnswer, statusAnswer, streamAnswer } from "../message/answer.ts";
+import {
+  type Answer,
+  type AnswerParts,
+  type Body,
+  countedAnswer,
+  type CountedResult,
+  headAnswer,
+  isNamed,
+  notModifiedAnswer,
+  statusAnswer,
+  streamAnswer,
+} from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 import { withoutBlanks } from "../message/field_words.ts";
 import { queryIn } from "../message/target.ts";
 import type { HandOver } from "./nar_hand_over.ts";
 import { removeHandler } from "./remove_handler.ts";
-import { commandHeaders, countedAs, isByCommand, requestSeries, servedBytes } from "./request_series.ts";
+import {
+  commandHeaders,
+  countedAs,
+  isByCommand,
+  requestSeries,
+  servedBytes,
+} from "./request_series.ts";
 import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {

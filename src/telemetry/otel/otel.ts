@@ -1,7 +1,19 @@
-import { type HrTime, ROOT_CONTEXT, SeverityNumber, trace, TraceFlags, ValueType } from "@opentelemetry/api";
+import {
+  type HrTime,
+  ROOT_CONTEXT,
+  SeverityNumber,
+  trace,
+  TraceFlags,
+  ValueType,
+} from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
 import { LoggerProvider, type ReadableLogRecord } from "@opentelemetry/sdk-logs";
-import { AggregationTemporality, DataPointType, type MetricData, type ResourceMetrics } from "@opentelemetry/sdk-metrics";
+import {
+  AggregationTemporality,
+  DataPointType,
+  type MetricData,
+  type ResourceMetrics,
+} from "@opentelemetry/sdk-metrics";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import { messageOf } from "../../base/failure.ts";
 import type { Timer } from "../../runtime/clock.ts";

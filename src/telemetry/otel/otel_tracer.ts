@@ -1,12 +1,37 @@
-import { type Context, createTraceState, isSpanContextValid, ROOT_CONTEXT, type Span as SdkSpan, SpanKind, SpanStatusCode, trace, type Tracer as OtelTracerApi, type TraceState } from "@opentelemetry/api";
+import {
+  type Context,
+  createTraceState,
+  isSpanContextValid,
+  ROOT_CONTEXT,
+  type Span as SdkSpan,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer as OtelTracerApi,
+  type TraceState,
+} from "@opentelemetry/api";
 import type { Resource } from "@opentelemetry/resources";
-import { type IdGenerator, RandomIdGenerator, type ReadableSpan, TracerProvider } from "@opentelemetry/sdk-trace";
+import {
+  type IdGenerator,
+  RandomIdGenerator,
+  type ReadableSpan,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { clock, dice } from "../../runtime/current.ts";
 import { serverSpanName } from "../method_facts.ts";
-import { NO_SPAN, type RequestSpan, type RunBelow, type Span, type SpanFacts, type SpanStart, type TraceIds, type Tracer } from "../tracer.ts";
+import {
+  NO_SPAN,
+  type RequestSpan,
+  type RunBelow,
+  type Span,
+  type SpanFacts,
+  type SpanStart,
+  type TraceIds,
+  type Tracer,
+} from "../tracer.ts";
 import type { Sampling } from "./environment.ts";
 
 export interface OtelTracerDeps {
