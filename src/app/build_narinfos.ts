@@ -3,7 +3,6 @@ import { NarinfoRefresh } from "../cache/narinfo/narinfo_refresh.ts";
 import { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
-import { noteStorePathNames } from "../cache/narinfo/note_store_path_names.ts";
 import { createSigner } from "../cache/narinfo/own_signature.ts";
 import { NarinfoServer } from "../cache/narinfo/serve_narinfo.ts";
 import { Prefetch } from "../cache/prefetch/prefetch.ts";
@@ -37,8 +36,7 @@ export function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const { pool, negative, demotions, touches, downloads, kept, space, names, loops } = neighbours;
   const signer = createSigner(parts.identity.secretKey);
   const narinfoFetches = new NarinfoFetches({
-    metadata: noteStorePathNames(metadata, names),
-    ...{ pool, signer, nowMs, memory: { negative, demotions }, leases, loops, log },
+    ...{ metadata, names, pool, signer, nowMs, memory: { negative, demotions }, leases, loops, log },
     signedPathsMax: () => signedPathsMax(parts.stores.space.limit.bytes),
   });
   const prefetch = fetching.prefetch && new Prefetch({

@@ -13,6 +13,7 @@ import {
 import { fingerprintDigestOf } from "../../nix/fingerprint.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { formatNarinfo } from "../../nix/narinfo_format.ts";
+import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import type { PoolAnswer } from "../../upstream/narinfo_query.ts";
 import type { AskOptions, SpareUpstreams, UpstreamPool } from "../../upstream/upstream_pool.ts";
@@ -25,6 +26,7 @@ import {
   verifiedRowOf,
 } from "../nar/nar_naming.ts";
 import { formerFile } from "../forms/recompressed.ts";
+import type { StorePathNames } from "../store_path_names.ts";
 import type { Signer } from "./own_signature.ts";
 
 export interface NarinfoOptions extends AskOptions {
@@ -39,6 +41,8 @@ export interface FetchNarinfoDeps {
   readonly nowMs: () => number;
   /** The most paths with an upstream's signature whose signed facts larder remembers. */
   readonly signedPathsMax: () => number;
+  /** Learns the names in new narinfos, for the download that follows. Default: nobody does. */
+  readonly names?: Pick<StorePathNames, "note"> | undefined;
 }
 
 /** The upstreams' answer. */
@@ -112,7 +116,7 @@ async function storeAnswer(
 
 /** Writes the best narinfo. Throws Outdated where a client has uploaded one meanwhile. */
 async function storeFound(
-  { metadata, signer, nowMs, signedPathsMax }: FetchNarinfoDeps,
+  { metadata, signer, nowMs, signedPathsMax, names }: FetchNarinfoDeps,
   storePathHash: StorePathHash,
   { answer, usedAtMs, isLost = false }: Answered<Extract<PoolAnswer, { kind: "found" }>>,
 ): Promise<FetchedNarinfo> {
@@ -132,6 +136,8 @@ async function storeFound(
     const facts = { row, references, nar: { ...nar, seenAtMs }, sources, atMs: usedAtMs };
     const put = { kind: "put-narinfo", ...facts, unlessKept: !isLost } as const;
     await metadata.apply([put, ...signedFacts]);
+    const name = nameInNarinfo(body);
+    if (name !== undefined) names?.note(nar.name, { storePathHash, name });
     return { kind: "found", row, references };
   };
   try {

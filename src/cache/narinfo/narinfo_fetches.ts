@@ -25,19 +25,15 @@ export interface UpstreamMemory {
   readonly demotions: Demotions;
 }
 
-export interface NarinfoFetchesDeps {
-  readonly pool: FetchNarinfoDeps["pool"];
+export interface NarinfoFetchesDeps extends FetchNarinfoDeps {
   readonly metadata: Pick<
     MetadataStore,
     "sourcesOf" | "apply" | "findNar" | "findNarinfo" | "narinfoLanded" | "referencesOf"
   >;
-  readonly signer: FetchNarinfoDeps["signer"];
-  readonly signedPathsMax: FetchNarinfoDeps["signedPathsMax"];
   readonly memory: UpstreamMemory;
   /** Default: there are no other members. */
   readonly leases?: Pick<WorkLeases, "narinfo"> | undefined;
   readonly loops: Pick<Loops, "isPassedOn">;
-  readonly nowMs: () => number;
   readonly log: Logger;
 }
 
