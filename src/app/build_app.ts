@@ -1,21 +1,25 @@
-import { allInFlight } from "../cache/fetch/transfer_progress.ts";
+import { MemoryAllowance } from "../base/memory_allowance.ts";
+import { documentBytesMax } from "../cache/documents/document_bytes.ts";
+import { DocumentServer } from "../cache/documents/serve_document.ts";
 import { Downloads } from "../cache/download/downloads.ts";
-import { NarForms } from "../cache/forms/nar_forms.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
-import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
-import { tryStoring } from "../cache/nar/try_storing.ts";
+import { allInFlight } from "../cache/fetch/transfer_progress.ts";
+import { NarForms } from "../cache/forms/nar_forms.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
+import { PathRecord } from "../cache/nar/path_record.ts";
+import { tryStoring } from "../cache/nar/try_storing.ts";
 import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
+import { PinLooks } from "../cache/pinned/pin_looks.ts";
 import { Planner } from "../cache/plan/planner.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
-import { PinLooks } from "../cache/pinned/pin_looks.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
-import { NarPaces } from "../cache/sources/nar_paces.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
-import { PathRecord } from "../cache/nar/path_record.ts";
+import { NarPaces } from "../cache/sources/nar_paces.ts";
+import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
 import { Touches } from "../cache/touches.ts";
 import { decodingWith } from "../cache/verify/decode_encoded.ts";
+import type { NarVerifier } from "../cache/verify/nar_verifier.ts";
 import type { History } from "../history/history.ts";
 import type { Pulls } from "../history/pulls.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
@@ -23,42 +27,42 @@ import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
 import { RequestObserver } from "../http/pipeline/request_observer.ts";
 import { createRequestPipeline, type RequestPipeline } from "../http/pipeline/request_pipeline.ts";
 import { documentRoutes } from "../http/routes/documents.ts";
+import { HEALTHZ_ROUTE, nixCacheInfoRoute, pubkeyRoute, readyzRoute } from "../http/routes/fixed_answers.ts";
 import { gcRoute } from "../http/routes/gc.ts";
-import {
-  HEALTHZ_ROUTE,
-  nixCacheInfoRoute,
-  pubkeyRoute,
-  readyzRoute,
-} from "../http/routes/fixed_answers.ts";
 import { metricsRoute } from "../http/routes/metrics.ts";
 import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";
 import { pageActionRoutes } from "../http/routes/page_actions.ts";
 import { pinNamesRoute } from "../http/routes/pin_names.ts";
-import { planRoute, planTurns } from "../http/routes/plan.ts";
 import { pinnedClosuresRoute, pinRoute, pinsRoute, verifyPinsRoute } from "../http/routes/pins.ts";
+import { planRoute, planTurns } from "../http/routes/plan.ts";
 import { type Route, Router } from "../http/routes/router.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
+import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { DocumentPath } from "../nix/document_name.ts";
-import { type ClosureLister, PinnedClosures } from "../pins/pinned_closures.ts";
 import { PinReads } from "../pins/pin_reads.ts";
+import { type ClosureLister, PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
 import { clock } from "../runtime/current.ts";
+import type { HttpClient } from "../runtime/net.ts";
 import { ActiveReads } from "../space/active_reads.ts";
 import { gcEvents, type GcOrder } from "../space/gc_event.ts";
 import type { Space } from "../space/space.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
+import { AskedUpstreams } from "../upstream/asked_upstreams.ts";
+import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
+import { answerTimeoutOf } from "../upstream/http/http_client.ts";
+import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
 import { traceWith } from "../upstream/http/upstream_trace.ts";
 import { Loops } from "../upstream/loops.ts";
+import { queuedDocumentSource } from "../upstream/queued_sources.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
-import { AskedUpstreams } from "../upstream/asked_upstreams.ts";
+import { tracedDocumentSource } from "../upstream/watched_sources.ts";
 import type { AppParts, StoreParts } from "./app_parts.ts";
-import { buildDocuments } from "./build_documents.ts";
 import { buildHistory } from "./build_history.ts";
-import { buildNars } from "./build_nars.ts";
 import { buildNarinfos } from "./build_narinfos.ts";
+import { buildNars } from "./build_nars.ts";
 import { buildPage } from "./build_page.ts";
 import { buildPulls } from "./build_pulls.ts";
 import { buildRecompression } from "./build_recompression.ts";
@@ -402,4 +406,41 @@ function buildCache(
       ...{ negative: absentDocuments, touches },
     }),
   };
+}
+
+/** Memory of all documents in flight. */
+const MEMORY_BYTES_MAX = 64 << 20;
+
+interface DocumentUsers {
+  readonly client: HttpClient;
+  readonly pool: DocumentPoolDeps["pool"];
+  readonly decoder: Pick<NarVerifier, "decode">;
+  readonly observe: DocumentPoolDeps["observe"];
+  readonly waited: DocumentPoolDeps["waited"];
+  readonly negative: NegativeCache<DocumentPath>;
+  readonly touches: Touches;
+  readonly loops: Pick<Loops, "isPassedOn">;
+}
+
+/** Wires the cache of listings, logs, realisations and debuginfo. */
+function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
+  const { client, pool, decoder, observe, waited, negative, touches, loops } = users;
+  const { metadata, space } = parts.stores;
+  const { log, tracer } = parts.telemetry;
+  const sources = new Map(parts.upstream.settings.map((settings) => {
+    const source = new HttpDocumentSource({ settings, client, trace: parts.upstream.trace });
+    const traced = tracer ? tracedDocumentSource(source, tracer) : source;
+    const limitMs = Math.max(settings.dialTimeoutMs, answerTimeoutOf(settings));
+    return [settings.url, queuedDocumentSource(traced, { limitMs, log })];
+  }));
+  const fetching = {
+    pool: new DocumentPool({ sources, pool, observe, waited }),
+    metadata,
+    decoder,
+    allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
+    totalBytesMax: () => documentBytesMax(space.limit.bytes),
+    nowMs: parts.nowMs,
+    log,
+  };
+  return new DocumentServer({ fetching, negative, touches, loops });
 }
