@@ -3,7 +3,7 @@ import { documentBytesMax } from "../cache/documents/document_bytes.ts";
 import { DocumentServer } from "../cache/documents/serve_document.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
-import { allInFlight } from "../cache/fetch/transfer_progress.ts";
+import { allInFlight, type InFlight } from "../cache/fetch/transfer_progress.ts";
 import { NarForms } from "../cache/forms/nar_forms.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
@@ -20,7 +20,7 @@ import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
 import { Touches } from "../cache/touches.ts";
 import { decodingWith } from "../cache/verify/decode_encoded.ts";
 import type { NarVerifier } from "../cache/verify/nar_verifier.ts";
-import type { History } from "../history/history.ts";
+import { type Counters, History } from "../history/history.ts";
 import type { Pulls } from "../history/pulls.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
 import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
@@ -37,6 +37,7 @@ import { pinNamesRoute } from "../http/routes/pin_names.ts";
 import { pinnedClosuresRoute, pinRoute, pinsRoute, verifyPinsRoute } from "../http/routes/pins.ts";
 import { planRoute, planTurns } from "../http/routes/plan.ts";
 import { type Route, Router } from "../http/routes/router.ts";
+import { requestStats, trafficStats } from "../http/stats/gather_stats.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
@@ -49,6 +50,7 @@ import type { HttpClient } from "../runtime/net.ts";
 import { ActiveReads } from "../space/active_reads.ts";
 import { gcEvents, type GcOrder } from "../space/gc_event.ts";
 import type { Space } from "../space/space.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import { AskedUpstreams } from "../upstream/asked_upstreams.ts";
 import { DocumentPool, type DocumentPoolDeps } from "../upstream/document_pool.ts";
@@ -60,7 +62,6 @@ import { queuedDocumentSource } from "../upstream/queued_sources.ts";
 import type { StartProbe } from "../upstream/upstream_pool.ts";
 import { tracedDocumentSource } from "../upstream/watched_sources.ts";
 import type { AppParts, StoreParts } from "./app_parts.ts";
-import { buildHistory } from "./build_history.ts";
 import { buildNarinfos } from "./build_narinfos.ts";
 import { buildNars } from "./build_nars.ts";
 import { buildPage } from "./build_page.ts";
@@ -443,4 +444,38 @@ function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
     log,
   };
   return new DocumentServer({ fetching, negative, touches, loops });
+}
+
+interface HistorySubjects {
+  readonly space: Space;
+  readonly inFlight: InFlight;
+}
+
+/** Wires the past of this storage to the counters of this process. */
+function buildHistory(parts: AppParts, { space, inFlight }: HistorySubjects): History {
+  const { nowMs, stores: { metadata }, telemetry: { log, metrics, members } } = parts;
+  return new History({
+    keeper: metadata,
+    counters: () => countersOf(metrics),
+    storedBytes: () => space.budget.usedBytes,
+    inFlight: () => inFlight.count,
+    nowMs,
+    log,
+    hasOthers: members?.isShared ?? false,
+  });
+}
+
+function countersOf(metrics: Pick<Metrics, "value">): Counters {
+  const [narinfo, nar] = [requestStats(metrics, "narinfo"), requestStats(metrics, "nar")];
+  const { served_bytes, upstream_bytes: fetched_bytes, saved_bytes } = trafficStats(metrics);
+  return {
+    narinfo_hits: narinfo.hits + narinfo.joined,
+    narinfo_misses: narinfo.misses + narinfo.prefetched,
+    nar_hits: nar.hits + nar.joined,
+    nar_misses: nar.misses + nar.prefetched,
+    absent: narinfo.absent + nar.absent,
+    ...{ served_bytes, fetched_bytes, saved_bytes },
+    evicted_bytes: metrics.value("evicted_bytes_total", {}),
+    evicted_entries: metrics.value("evicted_entries_total", {}),
+  };
 }
