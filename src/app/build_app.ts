@@ -8,10 +8,15 @@ import { NarForms } from "../cache/forms/nar_forms.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
+import { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
+import { NarinfoRefresh } from "../cache/narinfo/narinfo_refresh.ts";
 import { NegativeCache } from "../cache/narinfo/negative_cache.ts";
+import { createSigner } from "../cache/narinfo/own_signature.ts";
+import { NarinfoServer } from "../cache/narinfo/serve_narinfo.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { PinLooks } from "../cache/pinned/pin_looks.ts";
 import { Planner } from "../cache/plan/planner.ts";
+import { Prefetch } from "../cache/prefetch/prefetch.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
@@ -39,6 +44,7 @@ import { planRoute, planTurns } from "../http/routes/plan.ts";
 import { type Route, Router } from "../http/routes/router.ts";
 import { requestStats, trafficStats } from "../http/stats/gather_stats.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
+import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
@@ -59,10 +65,9 @@ import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
 import { traceWith } from "../upstream/http/upstream_trace.ts";
 import { Loops } from "../upstream/loops.ts";
 import { queuedDocumentSource } from "../upstream/queued_sources.ts";
-import type { StartProbe } from "../upstream/upstream_pool.ts";
+import type { StartProbe, UpstreamPool } from "../upstream/upstream_pool.ts";
 import { tracedDocumentSource } from "../upstream/watched_sources.ts";
 import type { AppParts, StoreParts } from "./app_parts.ts";
-import { buildNarinfos } from "./build_narinfos.ts";
 import { buildNars } from "./build_nars.ts";
 import { buildPage } from "./build_page.ts";
 import { buildPulls } from "./build_pulls.ts";
@@ -478,4 +483,48 @@ function countersOf(metrics: Pick<Metrics, "value">): Counters {
     evicted_bytes: metrics.value("evicted_bytes_total", {}),
     evicted_entries: metrics.value("evicted_entries_total", {}),
   };
+}
+
+/** Objects that narinfos share with the rest of the cache. */
+interface NarinfoNeighbours {
+  readonly pool: UpstreamPool;
+  readonly negative: NegativeCache;
+  readonly demotions: Demotions;
+  readonly touches: Touches;
+  readonly downloads: Downloads;
+  readonly kept: KeptNars;
+  readonly space: Space;
+  readonly names: Pick<StorePathNames, "note">;
+  readonly loops: Pick<Loops, "isPassedOn">;
+}
+
+/** Wires narinfos, and the prefetch for the clients that request them. */
+function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
+  const { nowMs, fetching, stores: { metadata, leases, storedPaths: stored } } = parts;
+  const { log, metrics } = parts.telemetry;
+  const { pool, negative, demotions, touches, downloads, kept, space, names, loops } = neighbours;
+  const signer = createSigner(parts.identity.secretKey);
+  const narinfoFetches = new NarinfoFetches({
+    ...{ metadata, names, pool, signer, nowMs, memory: { negative, demotions }, leases, loops, log },
+    signedPathsMax: () => signedPathsMax(parts.stores.space.limit.bytes),
+  });
+  const prefetch = fetching.prefetch && new Prefetch({
+    narinfos: { narinfoFetches, metadata, negative, pool },
+    nars: {
+      ...{ metadata, downloads, pool },
+      hasRoom: (fileSize) => space.hasSpare(fileSize),
+      fileBytesMax: fetching.prefetch.narBytesMax,
+    },
+    metrics,
+    nowMs,
+  });
+  const refreshMs = fetching.narinfoRefreshMs;
+  const narinfos = new NarinfoServer({
+    rows: { metadata, signer },
+    ...{ stored, kept, narinfoFetches, negative, demotions, touches, loops, nowMs, log },
+    refresh: new NarinfoRefresh({ pool, metadata, refreshMs, nowMs, log }),
+    isUpstream: (url) => pool.has(url),
+    prefetch: prefetch ?? NO_PREFETCH,
+  });
+  return { narinfos, narinfoFetches, prefetch };
 }
