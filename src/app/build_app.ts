@@ -5,6 +5,7 @@ import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { allInFlight, type InFlight } from "../cache/fetch/transfer_progress.ts";
 import { NarForms } from "../cache/forms/nar_forms.ts";
+import { formerNames } from "../cache/forms/recompressed.ts";
 import type { KeptNars } from "../cache/kept/kept_nars.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
@@ -26,7 +27,7 @@ import { Touches } from "../cache/touches.ts";
 import { decodingWith } from "../cache/verify/decode_encoded.ts";
 import type { NarVerifier } from "../cache/verify/nar_verifier.ts";
 import { type Counters, History } from "../history/history.ts";
-import type { Pulls } from "../history/pulls.ts";
+import { Pulls } from "../history/pulls.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
 import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
 import { RequestObserver } from "../http/pipeline/request_observer.ts";
@@ -46,8 +47,8 @@ import { requestStats, trafficStats } from "../http/stats/gather_stats.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
 import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import type { NarName } from "../nix/nar_name.ts";
-import type { StorePathHash } from "../nix/store_path.ts";
+import { type NarName, parseNarName } from "../nix/nar_name.ts";
+import { isStorePathHash, type StorePathHash } from "../nix/store_path.ts";
 import { PinReads } from "../pins/pin_reads.ts";
 import { type ClosureLister, PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
@@ -70,7 +71,6 @@ import { tracedDocumentSource } from "../upstream/watched_sources.ts";
 import type { AppParts, StoreParts } from "./app_parts.ts";
 import { buildNars } from "./build_nars.ts";
 import { buildPage } from "./build_page.ts";
-import { buildPulls } from "./build_pulls.ts";
 import { buildRecompression } from "./build_recompression.ts";
 import { buildKeptNars, buildRemover, buildSpace } from "./build_space.ts";
 import { buildUploads } from "./build_uploads.ts";
@@ -527,4 +527,32 @@ function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
     prefetch: prefetch ?? NO_PREFETCH,
   });
   return { narinfos, narinfoFetches, prefetch };
+}
+
+interface PullSubjects {
+  readonly names: StorePathNames;
+  readonly paths: PathRecord;
+  readonly waits: AskedUpstreams;
+}
+
+/** Wires the pulls of clients to the names of paths, and to the requests to upstreams. */
+function buildPulls(
+  { stores: { metadata }, telemetry: { log } }: AppParts,
+  { names, paths, waits }: PullSubjects,
+): Pulls {
+  return new Pulls({
+    keeper: metadata,
+    log,
+    async nameOf(text) {
+      if (isStorePathHash(text)) return await names.ofPath(text) ?? paths.of(text).name;
+      const narName = parseNarName(text);
+      for (const one of narName === undefined ? [] : [narName, ...formerNames(narName)]) {
+        const name = await names.of(one);
+        if (name !== undefined) return name;
+      }
+      return undefined;
+    },
+    waitsOf: (name, fromMs, toMs) => waits.between(name, fromMs, toMs),
+    askedUntil: (name) => waits.endOf(name),
+  });
 }
