@@ -19,6 +19,7 @@ import { PinLooks } from "../cache/pinned/pin_looks.ts";
 import { Planner } from "../cache/plan/planner.ts";
 import { Prefetch } from "../cache/prefetch/prefetch.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
+import { Recompression } from "../cache/recompress/recompression.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
 import { NarPaces } from "../cache/sources/nar_paces.ts";
@@ -71,11 +72,11 @@ import { tracedDocumentSource } from "../upstream/watched_sources.ts";
 import type { AppParts, StoreParts } from "./app_parts.ts";
 import { buildNars } from "./build_nars.ts";
 import { buildPage } from "./build_page.ts";
-import { buildRecompression } from "./build_recompression.ts";
 import { buildKeptNars, buildRemover, buildSpace } from "./build_space.ts";
 import { buildUploads } from "./build_uploads.ts";
 import { buildUpstreams } from "./build_upstreams.ts";
 import { tracedSpace } from "./traced_stores.ts";
+import { WorkerEncoder } from "./workers/worker_encoder.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
 
@@ -555,4 +556,48 @@ function buildPulls(
     waitsOf: (name, fromMs, toMs) => waits.between(name, fromMs, toMs),
     askedUntil: (name) => waits.endOf(name),
   });
+}
+
+/** Objects that recompression shares with the rest of the cache. */
+interface RecompressionNeighbours {
+  readonly kept: KeptNars;
+  readonly verifier: NarVerifier;
+  readonly space: Space;
+  readonly reads: ActiveReads;
+  readonly downloads: Downloads;
+  readonly forms: Pick<NarForms, "isBusy">;
+  /** The NARs that come in now. */
+  readonly inFlight: readonly InFlight[];
+}
+
+/** Wires the background job that keeps files in zstd; `undefined` where the settings want none. */
+function buildRecompression(
+  parts: AppParts,
+  { inFlight, forms, ...neighbours }: RecompressionNeighbours,
+  resources: AsyncDisposableStack,
+): Recompression | undefined {
+  const { stores, fetching: { recompress }, telemetry: { metrics, log }, nowMs } = parts;
+  if (recompress === undefined) return undefined;
+  const { metadata, nars, spool, leases, space: { owner, graceMs = 0 } } = stores;
+  const { downloads } = neighbours;
+  const encoder = recompress.encoder ?? resources.use(new WorkerEncoder(parts.runtime.threads));
+  const recompression = resources.use(
+    new Recompression({
+      ...neighbours,
+      publishing: { metadata, nars, nowMs, owner },
+      encoder,
+      leases: leases ?? NO_OTHER_MEMBERS,
+      // A store without open files, and readers that this member does not see.
+      sparesUsed: graceMs > 0 || leases !== undefined,
+      isIdle: () =>
+        downloads.backlog().files === 0 && !forms.isBusy &&
+        inFlight.every(({ count }) => count === 0),
+      folder: spool.path,
+      level: recompress.level,
+      ...{ metrics, log },
+    }),
+  );
+  metrics.gauge("recompress_backlog_files", {}, () => recompression.counts.backlogFiles);
+  metrics.gauge("recompressed_kept_bytes", {}, () => recompression.counts.zstdBytes);
+  return recompression;
 }
