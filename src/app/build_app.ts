@@ -1,6 +1,6 @@
 import { MemoryAllowance } from "../base/memory_allowance.ts";
 import { documentBytesMax } from "../cache/documents/document_bytes.ts";
-import { DocumentServer } from "../cache/documents/serve_document.ts";
+import { DocumentServer, type DocumentServerDeps } from "../cache/documents/serve_document.ts";
 import { Downloads } from "../cache/download/downloads.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
 import { allInFlight, type InFlight } from "../cache/fetch/transfer_progress.ts";
@@ -34,7 +34,12 @@ import { HttpMetrics } from "../http/pipeline/http_metrics.ts";
 import { RequestObserver } from "../http/pipeline/request_observer.ts";
 import { createRequestPipeline, type RequestPipeline } from "../http/pipeline/request_pipeline.ts";
 import { documentRoutes } from "../http/routes/documents.ts";
-import { HEALTHZ_ROUTE, nixCacheInfoRoute, pubkeyRoute, readyzRoute } from "../http/routes/fixed_answers.ts";
+import {
+  HEALTHZ_ROUTE,
+  nixCacheInfoRoute,
+  pubkeyRoute,
+  readyzRoute,
+} from "../http/routes/fixed_answers.ts";
 import { gcRoute } from "../http/routes/gc.ts";
 import { metricsRoute } from "../http/routes/metrics.ts";
 import { narRoute } from "../http/routes/nar.ts";
@@ -121,6 +126,9 @@ export interface App extends AsyncDisposable {
   probe(): Promise<void>;
 }
 
+/** Memory of all documents in flight. */
+const MEMORY_BYTES_MAX = 64 << 20;
+
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
 export function buildApp(given: AppParts): App {
   const resources = new AsyncDisposableStack();
@@ -132,8 +140,8 @@ export function buildApp(given: AppParts): App {
   const cache = buildCache(parts, { names, paths, waits, loops }, resources);
   const { narinfos, nars, members, downloads, space, reads, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
-  const filling = { ...cache, inFlight: [cache.inFlight, uploads.inFlight] };
-  const recompression = buildRecompression(parts, filling, resources);
+  const arriving = [cache.inFlight, uploads.inFlight];
+  const recompression = buildRecompression(parts, cache, arriving, resources);
   const closures = stores.closures ?? new PinnedClosures(stores);
   const pinReads = resources.use(pinReadsOf(stores, closures));
   // What eviction may not take, less what is not there.
@@ -325,6 +333,9 @@ function operatingRoutes(pins: Pins, pinReads: PinReads, space: Space): readonly
   return [gcRoute({ gc }), ...pageActionRoutes({ pins, pinReads, gc })];
 }
 
+/** What the rest of larder shares. */
+export type Cache = ReturnType<typeof buildCache>;
+
 function buildCache(
   parts: AppParts,
   { names, paths, waits, loops }: CacheParts,
@@ -408,30 +419,19 @@ function buildCache(
       ...{ absent: absentNars, loops },
       watchers: { touches, reads, prefetch: prefetch ?? NO_PREFETCH },
     }),
-    documents: buildDocuments(parts, {
-      ...{ ...upstreams, loops, decoder: verifier },
-      ...{ negative: absentDocuments, touches },
+    documents: buildDocuments(parts, upstreams, {
+      ...{ loops, touches },
+      ...{ decoder: verifier, negative: absentDocuments },
     }),
   };
 }
 
-/** Memory of all documents in flight. */
-const MEMORY_BYTES_MAX = 64 << 20;
-
-interface DocumentUsers {
-  readonly client: HttpClient;
-  readonly pool: DocumentPoolDeps["pool"];
-  readonly decoder: Pick<NarVerifier, "decode">;
-  readonly observe: DocumentPoolDeps["observe"];
-  readonly waited: DocumentPoolDeps["waited"];
-  readonly negative: NegativeCache<DocumentPath>;
-  readonly touches: Touches;
-  readonly loops: Pick<Loops, "isPassedOn">;
-}
-
 /** Wires the cache of listings, logs, realisations and debuginfo. */
-function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
-  const { client, pool, decoder, observe, waited, negative, touches, loops } = users;
+function buildDocuments(
+  parts: AppParts,
+  { client, pool, observe, waited }: ReturnType<typeof buildUpstreams>,
+  shared: Pick<DocumentServerDeps, "decoder" | "negative" | "touches" | "loops">,
+): DocumentServer {
   const { metadata, space } = parts.stores;
   const { log, tracer } = parts.telemetry;
   const sources = new Map(parts.upstream.settings.map((settings) => {
@@ -440,25 +440,16 @@ function buildDocuments(parts: AppParts, users: DocumentUsers): DocumentServer {
     const limitMs = Math.max(settings.dialTimeoutMs, answerTimeoutOf(settings));
     return [settings.url, queuedDocumentSource(traced, { limitMs, log })];
   }));
-  const fetching = {
+  return new DocumentServer({
+    ...{ ...shared, metadata, nowMs: parts.nowMs, log },
     pool: new DocumentPool({ sources, pool, observe, waited }),
-    metadata,
-    decoder,
     allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
     totalBytesMax: () => documentBytesMax(space.limit.bytes),
-    nowMs: parts.nowMs,
-    log,
-  };
-  return new DocumentServer({ fetching, negative, touches, loops });
-}
-
-interface HistorySubjects {
-  readonly space: Space;
-  readonly inFlight: InFlight;
+  });
 }
 
 /** Wires the past of this storage to the counters of this process. */
-function buildHistory(parts: AppParts, { space, inFlight }: HistorySubjects): History {
+function buildHistory(parts: AppParts, { space, inFlight }: Cache): History {
   const { nowMs, stores: { metadata }, telemetry: { log, metrics, members } } = parts;
   return new History({
     keeper: metadata,
@@ -506,7 +497,17 @@ function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   const { pool, negative, demotions, touches, downloads, kept, space, names, loops } = neighbours;
   const signer = createSigner(parts.identity.secretKey);
   const narinfoFetches = new NarinfoFetches({
-    ...{ metadata, names, pool, signer, nowMs, memory: { negative, demotions }, leases, loops, log },
+    ...{
+      metadata,
+      names,
+      pool,
+      signer,
+      nowMs,
+      memory: { negative, demotions },
+      leases,
+      loops,
+      log,
+    },
     signedPathsMax: () => signedPathsMax(parts.stores.space.limit.bytes),
   });
   const prefetch = fetching.prefetch && new Prefetch({
@@ -530,16 +531,10 @@ function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
   return { narinfos, narinfoFetches, prefetch };
 }
 
-interface PullSubjects {
-  readonly names: StorePathNames;
-  readonly paths: PathRecord;
-  readonly waits: AskedUpstreams;
-}
-
 /** Wires the pulls of clients to the names of paths, and to the requests to upstreams. */
 function buildPulls(
   { stores: { metadata }, telemetry: { log } }: AppParts,
-  { names, paths, waits }: PullSubjects,
+  { names, paths, waits }: Pick<CacheParts, "names" | "paths" | "waits">,
 ): Pulls {
   return new Pulls({
     keeper: metadata,
@@ -558,34 +553,21 @@ function buildPulls(
   });
 }
 
-/** Objects that recompression shares with the rest of the cache. */
-interface RecompressionNeighbours {
-  readonly kept: KeptNars;
-  readonly verifier: NarVerifier;
-  readonly space: Space;
-  readonly reads: ActiveReads;
-  readonly downloads: Downloads;
-  readonly forms: Pick<NarForms, "isBusy">;
-  /** The NARs that come in now. */
-  readonly inFlight: readonly InFlight[];
-}
-
 /** Wires the background job that keeps files in zstd; `undefined` where the settings want none. */
 function buildRecompression(
   parts: AppParts,
-  { inFlight, forms, ...neighbours }: RecompressionNeighbours,
+  { kept, verifier, space, reads, downloads, forms }: Cache,
+  inFlight: readonly InFlight[],
   resources: AsyncDisposableStack,
 ): Recompression | undefined {
   const { stores, fetching: { recompress }, telemetry: { metrics, log }, nowMs } = parts;
   if (recompress === undefined) return undefined;
   const { metadata, nars, spool, leases, space: { owner, graceMs = 0 } } = stores;
-  const { downloads } = neighbours;
   const encoder = recompress.encoder ?? resources.use(new WorkerEncoder(parts.runtime.threads));
   const recompression = resources.use(
     new Recompression({
-      ...neighbours,
+      ...{ kept, verifier, space, reads, downloads, encoder },
       publishing: { metadata, nars, nowMs, owner },
-      encoder,
       leases: leases ?? NO_OTHER_MEMBERS,
       // A store without open files, and readers that this member does not see.
       sparesUsed: graceMs > 0 || leases !== undefined,

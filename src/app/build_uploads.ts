@@ -1,11 +1,6 @@
 import { MemoryAllowance } from "../base/memory_allowance.ts";
 import type { InFlight } from "../cache/fetch/transfer_progress.ts";
 import { documentBytesMax } from "../cache/documents/document_bytes.ts";
-import type { NarForms } from "../cache/forms/nar_forms.ts";
-import type { Downloads } from "../cache/download/downloads.ts";
-import type { KeptNars } from "../cache/kept/kept_nars.ts";
-import type { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
-import type { NegativeCache } from "../cache/narinfo/negative_cache.ts";
 import { createSigner } from "../cache/narinfo/own_signature.ts";
 import { DocumentUploads } from "../cache/upload/document_uploads.ts";
 import { NarUploads } from "../cache/upload/nar_uploads.ts";
@@ -15,40 +10,20 @@ import { openForPush } from "../cache/upload/stored_entries.ts";
 import { SignedPaths } from "../cache/upload/signed_paths.ts";
 import { StoredView } from "../cache/upload/stored_view.ts";
 import { UploadTrust } from "../cache/upload/upload_trust.ts";
-import type { Touches } from "../cache/touches.ts";
-import type { NarVerifier } from "../cache/verify/nar_verifier.ts";
 import { nixCacheInfoRoute } from "../http/routes/fixed_answers.ts";
 import type { Route } from "../http/routes/router.ts";
 import { uploadDocumentRoutes } from "../http/routes/upload/upload_documents.ts";
 import { uploadNarRoute } from "../http/routes/upload/upload_nar.ts";
 import { uploadNarinfoRoute } from "../http/routes/upload/upload_narinfo.ts";
-import type { DocumentPath } from "../nix/document_name.ts";
-import type { ActiveReads } from "../space/active_reads.ts";
-import type { Space } from "../space/space.ts";
 import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
-import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AppParts } from "./app_parts.ts";
+import type { Cache } from "./build_app.ts";
 
 /** Memory of all narinfos and documents that come in. */
 const MEMORY_BYTES_MAX = 64 << 20;
 
-/** The parts of the cache that an upload changes. */
-export interface UploadNeighbours {
-  readonly kept: KeptNars;
-  readonly forms: NarForms;
-  readonly downloads: Pick<Downloads, "outages">;
-  readonly space: Space;
-  readonly reads: ActiveReads;
-  readonly touches: Touches;
-  readonly negative: NegativeCache;
-  readonly narinfoFetches: Pick<NarinfoFetches, "fetch">;
-  readonly pool: Pick<UpstreamPool, "isEmpty" | "statuses">;
-  readonly absentDocuments: NegativeCache<DocumentPath>;
-  readonly verifier: NarVerifier;
-}
-
-export interface BuiltUploads {
+interface BuiltUploads {
   /** The NARs that clients upload now. */
   readonly inFlight: InFlight;
   readonly routes: readonly Route[];
@@ -57,11 +32,11 @@ export interface BuiltUploads {
 }
 
 /** Wires the routes below `/upload`. */
-export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): BuiltUploads {
+export function buildUploads(parts: AppParts, cache: Cache): BuiltUploads {
   const { stores, identity, telemetry: { metrics, log, tracer = NO_TRACER }, nowMs } = parts;
   const { metadata, nars, spool, space: { owner } } = stores;
-  const { kept, downloads, forms, space, reads, touches } = neighbours;
-  const { negative, absentDocuments, verifier } = neighbours;
+  const { kept, downloads, forms, space, reads, touches, negative, absentDocuments } = cache;
+  const { verifier } = cache;
   const signer = createSigner(identity.secretKey);
   const changed = () => void space.altered();
   const entries = { kept: openForPush(kept), reads, touches };
@@ -78,7 +53,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   const rows = { metadata, signer };
   const signedPaths = new SignedPaths({
     metadata,
-    upstreams: comparedUpstreams(neighbours),
+    upstreams: comparedUpstreams(cache),
     countMax: () => signedPathsMax(parts.stores.space.limit.bytes),
   });
   const settings = { negative, trust, signedPaths, changed, nowMs, log };
@@ -109,7 +84,7 @@ export function buildUploads(parts: AppParts, neighbours: UploadNeighbours): Bui
   };
 }
 
-function comparedUpstreams({ narinfoFetches: narinfos, negative, pool }: UploadNeighbours) {
+function comparedUpstreams({ narinfoFetches: narinfos, negative, pool }: Cache) {
   if (pool.isEmpty) return undefined;
   return { narinfos, negative, isAnyUp: () => pool.statuses().some(({ isUp }) => isUp) };
 }

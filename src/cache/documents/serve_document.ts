@@ -29,10 +29,17 @@ import { documentPieces, documentTag } from "./document_bytes.ts";
 import { DOCUMENT_RULES, type DocumentRule, UNCHANGED_FOR_MS } from "./document_rules.ts";
 
 export interface DocumentServerDeps {
-  readonly fetching: FetchDocumentDeps;
+  readonly pool: Pick<DocumentPool, "open">;
+  readonly metadata: DocumentKeeper & ChangeWriter;
+  readonly allowance: MemoryAllowance;
+  readonly decoder: Pick<NarVerifier, "decode">;
+  /** The limit for all kept documents together; `Infinity`: none. */
+  readonly totalBytesMax: () => number;
   readonly negative: NegativeCache<DocumentPath>;
   readonly touches: Pick<Touches, "document">;
   readonly loops: Pick<Loops, "isPassedOn">;
+  readonly nowMs: () => number;
+  readonly log: Logger;
 }
 
 /** `stored`: another request had it stored while this one read the row. */
@@ -48,14 +55,14 @@ export class DocumentServer {
   }
 
   async serve(name: DocumentName, requestId: string): Promise<DocumentServed> {
-    const { fetching: { metadata }, negative } = this.#deps;
+    const { metadata, negative } = this.#deps;
     const { path } = name;
     const row = await metadata.findDocument(path);
     const kept = row === undefined ? undefined : await this.#kept(row);
     if (kept !== undefined && row !== undefined && !this.#isDue(row)) return hit(kept);
     if (negative.has(path)) return hit(kept);
     const { value, joined } = this.#deps.loops.isPassedOn
-      ? { value: fetchDocument(this.#deps.fetching, name, requestId), joined: false }
+      ? { value: fetchDocument(this.#deps, name, requestId), joined: false }
       : this.#fetching.run(path, () => this.#fetchUnlessStored(name, requestId));
     let cacheResult: CacheResult = joined ? "JOINED" : "MISS";
     let fetched: SharedDocument = await value;
@@ -81,7 +88,7 @@ export class DocumentServer {
 
   /** The row that a request read may be older than the end of the fetch before. */
   async #fetchUnlessStored(name: DocumentName, requestId: string): Promise<SharedDocument> {
-    const { metadata } = this.#deps.fetching;
+    const { metadata } = this.#deps;
     // An unreadable database counts as one without the document.
     const row = await metadata.findDocument(name.path).catch(() => undefined);
     if (row !== undefined && !this.#isDue(row)) return { kind: "stored", row };
@@ -89,20 +96,20 @@ export class DocumentServer {
   }
 
   async #fetch(name: DocumentName, requestId: string): Promise<FetchedDocument> {
-    const { fetching, negative } = this.#deps;
+    const { negative } = this.#deps;
     const { clearings } = negative;
-    const fetched = await fetchDocument(fetching, name, requestId);
+    const fetched = await fetchDocument(this.#deps, name, requestId);
     if (fetched.kind === "absent") negative.add(name.path, clearings);
     return fetched;
   }
 
   #isDue({ mayChange, checkedAtMs }: DocumentRow): boolean {
-    return mayChange && this.#deps.fetching.nowMs() - checkedAtMs > UNCHANGED_FOR_MS;
+    return mayChange && this.#deps.nowMs() - checkedAtMs > UNCHANGED_FOR_MS;
   }
 
   #kept(row: DocumentRow): Promise<SentDocument | undefined> {
     this.#deps.touches.document(row.path);
-    return keptDocument(this.#deps.fetching.metadata, row);
+    return keptDocument(this.#deps.metadata, row);
   }
 }
 
@@ -115,17 +122,6 @@ const KEEP_WAIT_MS = 500;
 
 /** How long the decoding of a document waits for the memory of others. */
 const MEMORY_WAIT_MS = 5_000;
-
-interface FetchDocumentDeps {
-  readonly pool: Pick<DocumentPool, "open">;
-  readonly metadata: DocumentKeeper & ChangeWriter;
-  readonly allowance: MemoryAllowance;
-  readonly decoder: Pick<NarVerifier, "decode">;
-  /** The limit for all kept documents together; `Infinity`: none. */
-  readonly totalBytesMax: () => number;
-  readonly nowMs: () => number;
-  readonly log: Logger;
-}
 
 /** The upstreams' answer. */
 type FetchedDocument =
@@ -141,7 +137,7 @@ type FetchedDocument =
  * before it is served.
  */
 async function fetchDocument(
-  deps: FetchDocumentDeps,
+  deps: DocumentServerDeps,
   name: DocumentName,
   requestId: string,
 ): Promise<FetchedDocument> {
@@ -167,7 +163,7 @@ async function fetchDocument(
 }
 
 async function take(
-  deps: FetchDocumentDeps,
+  deps: DocumentServerDeps,
   name: DocumentName,
   document: OpenDocument,
 ): Promise<FetchedDocument> {
@@ -238,7 +234,7 @@ interface PlainBytes {
  * encoding. Throws a Failure "corrupt" when it is larger than its kind may be.
  */
 async function plainOf(
-  { decoder, log }: Pick<FetchDocumentDeps, "decoder" | "log">,
+  { decoder, log }: Pick<DocumentServerDeps, "decoder" | "log">,
   document: OpenDocument,
   { bytes, rule, bytesMax, share }: EncodedBytes,
 ): Promise<PlainBytes> {
@@ -301,7 +297,7 @@ interface HeldPieces {
 
 /** `undefined` where the document could not be kept. */
 async function keep(
-  { metadata, totalBytesMax, nowMs, log }: FetchDocumentDeps,
+  { metadata, totalBytesMax, nowMs, log }: DocumentServerDeps,
   document: DocumentFacts,
   { pieces, share }: HeldPieces,
 ): Promise<DocumentRow | undefined> {
