@@ -21,6 +21,20 @@ import type { CommandProcess } from "./command_process.ts";
 import { noOperands, parseArguments } from "./flags.ts";
 import { serverSettings, splitServerArguments } from "./server_arguments.ts";
 
+/** The flags of all kinds of imports. */
+const IMPORT_FLAGS = {
+  "database": {
+    kind: { ...text, placeholder: "URL" },
+    help: "Database of the ncps, as its --cache-database-url; default: beside its storage",
+  },
+  "paths-from": { kind: path, help: "File with a store path in each line, besides PATH..." },
+  "copy": { kind: boolean, default: false, help: "Copy the NAR files (default)" },
+  "link": { kind: boolean, default: false, help: "Share the NAR files: one file, two names" },
+  "move": { kind: boolean, default: false, help: "Take the NAR files over, each after its check" },
+} as const;
+
+type Flags = Values<typeof IMPORT_FLAGS>;
+
 export const IMPORT: Command = {
   name: "import",
   summary: "Bring another cache's paths into the storage",
@@ -183,20 +197,6 @@ function keyLine({ outcome, path, publicKey }: NcpsKey): string {
     : "remove that file and run it again";
   return `${place} holds another key, and stays: clients need ${publicKey} too, or ${way}\n`;
 }
-
-/** The flags of all kinds of imports. */
-const IMPORT_FLAGS = {
-  "database": {
-    kind: { ...text, placeholder: "URL" },
-    help: "Database of the ncps, as its --cache-database-url; default: beside its storage",
-  },
-  "paths-from": { kind: path, help: "File with a store path in each line, besides PATH..." },
-  "copy": { kind: boolean, default: false, help: "Copy the NAR files (default)" },
-  "link": { kind: boolean, default: false, help: "Share the NAR files: one file, two names" },
-  "move": { kind: boolean, default: false, help: "Take the NAR files over, each after its check" },
-} as const;
-
-type Flags = Values<typeof IMPORT_FLAGS>;
 
 /** The arguments of an import, behind its kind. */
 interface ImportInputs {
