@@ -9,7 +9,7 @@ import type { HttpClient } from "../runtime/net.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
 import type { HttpUpstreamSettings } from "../upstream/http/http_client.ts";
 import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "../upstream/http/upstream_trace.ts";
-import { MEMBER_HEADER } from "../upstream/member_request.ts";
+import { MEMBER_HEADER } from "../upstream/loops.ts";
 import { type NarBodySource, NoAnswer } from "../upstream/upstream.ts";
 
 /** Members come and go, but few at a time. */

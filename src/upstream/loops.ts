@@ -89,3 +89,9 @@ export class Loops {
 function wayIn(via: string): readonly string[] {
   return [...via.matchAll(LARDER_REGEXP)].flatMap(([, id]) => id ?? []);
 }
+
+/**
+ * Marks the request of one member to another. The other answers from its own files and sends no
+ * request, so none goes in a circle.
+ */
+export const MEMBER_HEADER = "larder-member";

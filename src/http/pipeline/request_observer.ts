@@ -9,7 +9,7 @@ import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_
 import type { Logger } from "../../telemetry/logger.ts";
 import { methodFacts } from "../../telemetry/method_facts.ts";
 import type { RequestSpan, SpanFacts } from "../../telemetry/tracer.ts";
-import { MEMBER_HEADER } from "../../upstream/member_request.ts";
+import { MEMBER_HEADER } from "../../upstream/loops.ts";
 import { type Answer, HandedOverAnswer, StreamAnswer } from "../message/answer.ts";
 import {
   CHANGING_METHODS,

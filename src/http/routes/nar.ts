@@ -6,7 +6,7 @@ import type { NarServer } from "../../cache/serve_nar.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { type NarName, parseNarName, parseNarReference } from "../../nix/nar_name.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { MEMBER_HEADER } from "../../upstream/member_request.ts";
+import { MEMBER_HEADER } from "../../upstream/loops.ts";
 import { linkToPath } from "../../upstream/nar_link.ts";
 import {
   type Answer,
