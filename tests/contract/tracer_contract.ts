@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { beginSpan } from "../../src/telemetry/begin_span.ts";
-import type { RunBelow, Tracer } from "../../src/telemetry/tracer.ts";
+import { beginSpan, type RunBelow, type Tracer } from "../../src/telemetry/tracer.ts";
 import { turns } from "../support/mortal_life.ts";
 import type { Clauses } from "./contract.ts";
 

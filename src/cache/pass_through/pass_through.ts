@@ -2,9 +2,8 @@ import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import { beginSpan } from "../../telemetry/begin_span.ts";
+import { beginSpan, type OpenSpan, type RunBelow, type Tracer } from "../../telemetry/tracer.ts";
 import { clock } from "../../runtime/current.ts";
-import type { OpenSpan, RunBelow, Tracer } from "../../telemetry/tracer.ts";
 import { type NarAnswer, type Requester, WHOLE_WAIT_MS } from "../nar/nar_answer.ts";
 import type {
   FetchEnd,

@@ -1,5 +1,4 @@
-import { beginSpan } from "../../telemetry/begin_span.ts";
-import type { OpenSpan, Tracer } from "../../telemetry/tracer.ts";
+import { beginSpan, type OpenSpan, type Tracer } from "../../telemetry/tracer.ts";
 
 /** Begins the span from the start of hashing a NAR to the check result. The caller ends it. */
 export function verifySpan(

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { beginSpan } from "../../../src/telemetry/begin_span.ts";
+import { beginSpan } from "../../../src/telemetry/tracer.ts";
 import { eventually } from "../../support/eventually.ts";
 import { RecordedSpans } from "../../support/recorded_spans.ts";
 
