@@ -7,8 +7,7 @@ import { clock } from "../../runtime/current.ts";
 import { REQUEST_LINE } from "../../telemetry/events.ts";
 import { type Outcome, UNMATCHED_ROUTE } from "../../telemetry/instruments/http_labels.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { methodFacts } from "../../telemetry/method_facts.ts";
-import type { RequestSpan, SpanFacts } from "../../telemetry/tracer.ts";
+import { methodFacts, type RequestSpan, type SpanFacts } from "../../telemetry/tracer.ts";
 import { MEMBER_HEADER } from "../../upstream/loops.ts";
 import { type Answer, HandedOverAnswer, StreamAnswer } from "../message/answer.ts";
 import {
