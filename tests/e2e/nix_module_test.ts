@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { OPTIONS } from "../../src/config/options.ts";
 import type { AnyOption } from "../../src/config/kinds/option.ts";
-import { clientSettings } from "../../src/nix/client_settings.ts";
+import { clientSettings } from "../../src/nix/client_ways.ts";
 import { nixTest } from "../support/nix_client.ts";
 import {
   type EvaluatedSystem,

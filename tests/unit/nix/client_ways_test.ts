@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { readFences } from "../../support/doc_steps.ts";
 import { documentsIn } from "../../../scripts/docs/site.ts";
 import { generalHelp } from "../../../src/cli/help.ts";
-import { clientSettings } from "../../../src/nix/client_settings.ts";
-import { clientWays } from "../../../src/nix/client_ways.ts";
+import { clientSettings, clientWays } from "../../../src/nix/client_ways.ts";
 
 const URL = "http://cache.example:8501";
 const KEYS = ["cache.example:abc=", "cache.nixos.org-1:def="];
