@@ -4,7 +4,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
-import type { RunEnd } from "./failed_runs.ts";
+import type { RunEnd } from "./eviction_runs.ts";
 import type { Sweeper, SweptFile } from "./sweeper.ts";
 
 /** Entries in one transaction: it stops the thread for some 2 ms. */
