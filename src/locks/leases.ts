@@ -1,19 +1,13 @@
 import { messageOf } from "../base/failure.ts";
 import { areOfOneHost, type MemberId } from "../base/member_id.ts";
 import { clock } from "../runtime/current.ts";
+import type { LOCK_MODES } from "../telemetry/instruments/lock_labels.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import { delayMs, type LeaseJob, lockNameOf } from "./lease_jobs.ts";
-import type { LeaseMetrics, LockMode } from "./lease_metrics.ts";
-import {
-  type Holder,
-  type HolderFacts,
-  type Lease,
-  type LockName,
-  type Locks,
-  LocksUnavailable,
-} from "./locks.ts";
+import { delayMs, type LeaseJob, lockNameOf, METRIC_TYPES } from "./lease_jobs.ts";
+import { type Holder, type HolderFacts, type Lease, type LockName, type Locks, LocksUnavailable, type UnavailableReason } from "./locks.ts";
 
 /** A lease of this member or another for one piece of work. Its end frees the lock, if any. */
 export interface WorkLease extends AsyncDisposable {
@@ -289,4 +283,49 @@ function factsOf({ job: { lockType, hash }, startedAtMs, retries }: LeaseCall) {
     duration_ms: clock.nowMs() - startedAtMs,
     retries,
   };
+}
+
+/** A value of the label `mode`. */
+type LockMode = typeof LOCK_MODES[number];
+
+/** Counts locks, and times them. */
+export class LeaseMetrics {
+  readonly #metrics: Metrics;
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
+  }
+
+  acquired({ lockType }: LeaseJob, mode: LockMode): void {
+    const type = METRIC_TYPES[lockType];
+    if (type === undefined) return;
+    this.#metrics.count("lock_acquisitions_total", { type, result: "success", mode });
+  }
+
+  released({ lockType }: LeaseJob, mode: LockMode, seconds: number): void {
+    const type = METRIC_TYPES[lockType];
+    if (type === undefined) return;
+    this.#metrics.histogram("lock_hold_duration_seconds", { type, mode }).observe(seconds);
+  }
+
+  /** Another member has the lock, and nobody waits for it. */
+  lost({ lockType }: LeaseJob): void {
+    const type = METRIC_TYPES[lockType];
+    if (type === undefined) return;
+    const labels = { type, result: "failure", mode: "distributed" } as const;
+    this.#metrics.count("lock_acquisitions_total", labels);
+  }
+
+  /** "timeout": a living member had the lock during all attempts. */
+  failed(job: LeaseJob, reason: UnavailableReason | "timeout"): void {
+    this.lost(job);
+    const type = METRIC_TYPES[job.lockType];
+    if (type === undefined) return;
+    this.#metrics.count("lock_failures_total", { type, reason, mode: "distributed" });
+  }
+
+  retried({ lockType }: LeaseJob): void {
+    const type = METRIC_TYPES[lockType];
+    if (type !== undefined) this.#metrics.count("lock_retry_attempts_total", { type });
+  }
 }

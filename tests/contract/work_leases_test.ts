@@ -1,5 +1,4 @@
-import { LeaseMetrics } from "../../src/locks/lease_metrics.ts";
-import { type LeaseMember, Leases } from "../../src/locks/leases.ts";
+import { type LeaseMember, LeaseMetrics, Leases } from "../../src/locks/leases.ts";
 import { LocalLocks } from "../../src/locks/local/local_locks.ts";
 import { type Locks, LocksUnavailable } from "../../src/locks/locks.ts";
 import { MemberLeases, NO_OTHER_MEMBERS, type WorkLeases } from "../../src/locks/work_leases.ts";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { MemberId } from "../../src/base/member_id.ts";
-import { LeaseMetrics } from "../../src/locks/lease_metrics.ts";
-import { Leases } from "../../src/locks/leases.ts";
+import { LeaseMetrics, Leases } from "../../src/locks/leases.ts";
 import type { Holder, Locks } from "../../src/locks/locks.ts";
 import { MemberLeases } from "../../src/locks/work_leases.ts";
 import { SILENT } from "../../src/telemetry/logger.ts";
