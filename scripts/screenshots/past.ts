@@ -2,7 +2,7 @@ import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import type { Change } from "../../src/metadata/metadata_store.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
-import { narPathOf } from "../../src/storage/local/nar_path.ts";
+import { narPathOf } from "../../src/storage/local/local_nar_store.ts";
 import { fileOf, hash, keep, put } from "../../tests/support/metadata_rows.ts";
 import { pastMonth } from "../../tests/support/past_month.ts";
 import { pastPull } from "../../tests/support/past_pull.ts";

@@ -13,7 +13,7 @@ import { clock } from "../runtime/current.ts";
 import { SYSTEM_RUNTIME } from "../runtime/runtime.ts";
 import type { SpaceParts } from "../space/assemble_space.ts";
 import type { LocalSpool } from "../storage/local/local_spool.ts";
-import { narPathOf } from "../storage/local/nar_path.ts";
+import { narPathOf } from "../storage/local/local_nar_store.ts";
 import { LineQueue } from "../telemetry/line_queue.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";

@@ -6,16 +6,8 @@ import { fileBytes, readFully } from "../../base/files.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import { clock, files } from "../../runtime/current.ts";
 import type { FileFacts, OpenFile } from "../../runtime/files.ts";
-import type {
-  ListedNar,
-  ListOptions,
-  NarStore,
-  OpenOptions,
-  ReadOptions,
-  StoredNar,
-} from "../nar_store.ts";
+import type { ListedNar, ListOptions, NarStore, OpenOptions, ReadOptions, StoredNar } from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
-import { narPathOf, SHARD_LENGTH } from "./nar_path.ts";
 
 /** NAR files below one folder: `<folder>/<first two characters>/<stored name>`. */
 export class LocalNarStore implements NarStore {
@@ -201,4 +193,12 @@ const SETTLES_IN_MS = 2_000;
 export function unsettledMsOf({ ctime }: Pick<Deno.FileInfo, "ctime">, nowMs: number): number {
   const settlesAtMs = (ctime?.getTime() ?? 0) + SETTLES_IN_MS;
   return Math.min(SETTLES_IN_MS, Math.max(0, settlesAtMs - nowMs));
+}
+
+/** How many leading characters of the hash name a subfolder: 1,024 folders. */
+const SHARD_LENGTH = 2;
+
+/** The path of a stored object in the folder of NAR files. */
+export function narPathOf(at: StoredName): string {
+  return `${at.slice(0, SHARD_LENGTH)}/${at}`;
 }

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { KeptNars } from "../../../src/cache/kept/kept_nars.ts";
 import { sha256FromDigest } from "../../../src/nix/hash.ts";
-import { LocalNarStore } from "../../../src/storage/local/local_nar_store.ts";
-import { narPathOf } from "../../../src/storage/local/nar_path.ts";
+import { LocalNarStore, narPathOf } from "../../../src/storage/local/local_nar_store.ts";
 import { createLogger, SILENT } from "../../../src/telemetry/logger.ts";
 import { isPresent, RecentProblems } from "../../../src/telemetry/recent_problems.ts";
 import { BYTES, downloadsOver, ending, know, PACKED } from "../../support/downloads_scene.ts";
