@@ -69,7 +69,7 @@ import { answerTimeoutOf } from "../upstream/http/http_client.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
 import { traceWith } from "../upstream/http/upstream_trace.ts";
 import { Loops } from "../upstream/loops.ts";
-import { queuedDocumentSource } from "../upstream/queued_sources.ts";
+import { queuedDocumentSource } from "../upstream/upstream_queue.ts";
 import type { StartProbe, UpstreamPool } from "../upstream/upstream_pool.ts";
 import { tracedDocumentSource } from "../upstream/watched_sources.ts";
 import type { AppParts, StoreParts } from "./app_parts.ts";

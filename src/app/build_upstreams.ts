@@ -23,7 +23,7 @@ import {
   tracedNarinfoSource,
   tracedNarSource,
 } from "../upstream/watched_sources.ts";
-import { queuedNarinfoSource } from "../upstream/queued_sources.ts";
+import { queuedNarinfoSource } from "../upstream/upstream_queue.ts";
 import { createUpstreamLog } from "../upstream/upstream_log.ts";
 import type { RivalWait } from "../upstream/usual_time.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";

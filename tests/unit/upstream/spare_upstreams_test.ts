@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { queuedNarinfoSource } from "../../../src/upstream/queued_sources.ts";
+import { queuedNarinfoSource } from "../../../src/upstream/upstream_queue.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import type { NarinfoReading, NarinfoSource } from "../../../src/upstream/upstream.ts";
 import { UpstreamPool } from "../../../src/upstream/upstream_pool.ts";
