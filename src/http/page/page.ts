@@ -1,26 +1,20 @@
 import { createHash } from "node:crypto";
+import { formatBytes, formatSpan } from "../../base/format_units.ts";
 import type { WholePull } from "../../history/pulls.ts";
 import { type CacheAddress, HOST_PLACEHOLDER } from "../../nix/client_ways.ts";
 import type { Stats } from "../stats/stats.ts";
 import { EVICT_FORM, PIN_FORM } from "./actions_part.ts";
 import { figuresPart } from "./figures_part.ts";
-import { formatSpan } from "../../base/format_units.ts";
 import { historyPart, rangesPart } from "./history_part.ts";
-import { Html, markup, type Part } from "./markup.ts";
+import { toneIcon } from "./icons.ts";
 import { ICON_URL, MARK } from "./mark.ts";
+import { Html, markup, type Part } from "./markup.ts";
 import { membersPart } from "./members_part.ts";
 import { type Found, packagesPart } from "./packages_part.ts";
 import { pinsPart } from "./pins_part.ts";
 import { problemsPart } from "./problems_part.ts";
-import {
-  type PullsLook,
-  pullsPage,
-  pullsPart,
-  type ShownPull,
-  timelinePage,
-} from "./pulls_part.ts";
+import { type PullsLook, pullsPage, pullsPart, type ShownPull, timelinePage } from "./pulls_part.ts";
 import { spacePart } from "./space_part.ts";
-import { verdictPart } from "./verdict_part.ts";
 import { transfersPart } from "./transfers_part.ts";
 import { upstreamsPart } from "./upstreams_part.ts";
 import { usePart } from "./use_part.ts";
@@ -160,4 +154,37 @@ function withoutIndent(text: string): string {
 /** The hash of an inline text, in the form of a Content-Security-Policy. */
 function hashOf(text: string): string {
   return `sha256-${createHash("sha256").update(text).digest("base64")}`;
+}
+
+/** The first line of the page: all is well, or the problems and their remedies. */
+function verdictPart(stats: Stats): Html {
+  const { is_well, text, faults } = stats.verdict;
+  const isBad = faults.some(({ level }) => level === "error");
+  // Without upstreams nothing is wrong, and little comes.
+  const isGood = is_well && stats.upstreams.length > 0;
+  const tone = isGood ? "good" : isBad ? "bad" : "fair";
+  const lines = faults.map(({ text, hint }) =>
+    markup`<li><b>${text}.</b>${hint !== null && markup` <span>What to do: ${hint}.</span>`}</li>`
+  );
+  return markup`<div class="verdict ${tone}">${toneIcon(tone)}<div><h2>${text}</h2>
+${is_well ? markup`<p>${calm(stats)}</p>` : markup`<ul>${lines}</ul>`}</div></div>`;
+}
+
+function calm({ upstreams, requests, size }: Stats): Part {
+  const up = upstreams.length === 1
+    ? "The upstream answers"
+    : `${upstreams.length === 2 ? "Both" : `All ${upstreams.length}`} upstreams answer`;
+  const room = size.limit_bytes === null
+    ? `${formatBytes(size.used_bytes)} stored`
+    : `${formatBytes(size.used_bytes)} of ${formatBytes(size.limit_bytes)} used`;
+  const { hits, misses, joined, prefetched, absent } = requests.narinfo;
+  const isIdle = hits + misses + joined + prefetched + absent === 0;
+  const said = `${
+    upstreams.length === 0
+      ? "Only what was uploaded or imported is served: --cache-upstream-url names an upstream"
+      : up
+  }. ${room}.`;
+  return isIdle
+    ? markup`${said} No request since the start: <a id="use-this" href="#use">use this cache</a>.`
+    : said;
 }
