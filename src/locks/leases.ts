@@ -7,7 +7,15 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
 import { delayMs, type LeaseJob, lockNameOf, METRIC_TYPES } from "./lease_jobs.ts";
-import { type Holder, type HolderFacts, type Lease, type LockName, type Locks, LocksUnavailable, type UnavailableReason } from "./locks.ts";
+import {
+  type Holder,
+  type HolderFacts,
+  type Lease,
+  type LockName,
+  type Locks,
+  LocksUnavailable,
+  type UnavailableReason,
+} from "./locks.ts";
 
 /** A lease of this member or another for one piece of work. Its end frees the lock, if any. */
 export interface WorkLease extends AsyncDisposable {

@@ -1,5 +1,3 @@
-
-
 /** Stands in a URL for a host that larder cannot know. */
 export const HOST_PLACEHOLDER = "ADDRESS-OF-THIS-CACHE";
 

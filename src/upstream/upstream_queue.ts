@@ -5,7 +5,13 @@ import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import type { DocumentSource, QueuedDocumentSource } from "./document_source.ts";
-import { type NarinfoReading, type NarinfoSource, noAnswerReasonOf, type QueuedNarinfoSource, type RequestRank } from "./upstream.ts";
+import {
+  type NarinfoReading,
+  type NarinfoSource,
+  noAnswerReasonOf,
+  type QueuedNarinfoSource,
+  type RequestRank,
+} from "./upstream.ts";
 import { isOverloaded, nextLoad, NO_LOAD } from "./upstream_load.ts";
 
 export interface UpstreamQueueOptions {
@@ -32,7 +38,7 @@ export interface QueuedRequest<Answer> {
  * Limits the requests of one kind that are in flight to an upstream. Further ones queue, for the
  * upstream's timeout at most.
  */
-export class UpstreamQueue {
+class UpstreamQueue {
   readonly #upstream: string;
   readonly #options: UpstreamQueueOptions;
   readonly #atOnce: ReturnType<typeof pLimit>;

@@ -13,7 +13,13 @@ import { membersPart } from "./members_part.ts";
 import { type Found, packagesPart } from "./packages_part.ts";
 import { pinsPart } from "./pins_part.ts";
 import { problemsPart } from "./problems_part.ts";
-import { type PullsLook, pullsPage, pullsPart, type ShownPull, timelinePage } from "./pulls_part.ts";
+import {
+  type PullsLook,
+  pullsPage,
+  pullsPart,
+  type ShownPull,
+  timelinePage,
+} from "./pulls_part.ts";
 import { spacePart } from "./space_part.ts";
 import { transfersPart } from "./transfers_part.ts";
 import { upstreamsPart } from "./upstreams_part.ts";

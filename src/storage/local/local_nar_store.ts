@@ -6,7 +6,14 @@ import { fileBytes, readFully } from "../../base/files.ts";
 import { parseStoredName, type Seal, type StoredName } from "../../nix/stored_name.ts";
 import { clock, files } from "../../runtime/current.ts";
 import type { FileFacts, OpenFile } from "../../runtime/files.ts";
-import type { ListedNar, ListOptions, NarStore, OpenOptions, ReadOptions, StoredNar } from "../nar_store.ts";
+import type {
+  ListedNar,
+  ListOptions,
+  NarStore,
+  OpenOptions,
+  ReadOptions,
+  StoredNar,
+} from "../nar_store.ts";
 import { moveDurably } from "./durable_move.ts";
 
 /** NAR files below one folder: `<folder>/<first two characters>/<stored name>`. */

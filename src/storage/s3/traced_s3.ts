@@ -1,6 +1,13 @@
 import type { S3Client } from "@aws-sdk/client-s3";
 import { streamFrom } from "../../base/stream_of.ts";
-import { beginSpan, type OpenSpan, type Span, type SpanFacts, type SpanStart, type Tracer } from "../../telemetry/tracer.ts";
+import {
+  beginSpan,
+  type OpenSpan,
+  type Span,
+  type SpanFacts,
+  type SpanStart,
+  type Tracer,
+} from "../../telemetry/tracer.ts";
 import type { S3Access } from "./s3_access.ts";
 import { isNotFound } from "./s3_failures.ts";
 import type { Bytes } from "../../base/bytes.ts";

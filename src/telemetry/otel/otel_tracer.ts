@@ -21,7 +21,17 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { clock, dice } from "../../runtime/current.ts";
-import { NO_SPAN, type RequestSpan, type RunBelow, serverSpanName, type Span, type SpanFacts, type SpanStart, type TraceIds, type Tracer } from "../tracer.ts";
+import {
+  NO_SPAN,
+  type RequestSpan,
+  type RunBelow,
+  serverSpanName,
+  type Span,
+  type SpanFacts,
+  type SpanStart,
+  type TraceIds,
+  type Tracer,
+} from "../tracer.ts";
 import type { Sampling } from "./environment.ts";
 
 export interface OtelTracerDeps {
