@@ -1,6 +1,23 @@
-import { type Access, type AccessRefusal, type AccessRules, UNKNOWN_HOST } from "../access/access_rules.ts";
+import { CANNOT_NOW, DATABASE_AWAY, type Facts, Failure, meaningOf } from "../../base/failure.ts";
+import { clock, dice } from "../../runtime/current.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Tracer } from "../../telemetry/tracer.ts";
+import type { Loops } from "../../upstream/loops.ts";
+import {
+  type Access,
+  type AccessRefusal,
+  type AccessRules,
+  UNKNOWN_HOST,
+} from "../access/access_rules.ts";
 import { FailedTokens } from "../access/tokens.ts";
-import { type Answer, forTokenHolders, lineAnswer, RETRY_AFTER, statusAnswer, textAnswer } from "../message/answer.ts";
+import {
+  type Answer,
+  forTokenHolders,
+  lineAnswer,
+  RETRY_AFTER,
+  statusAnswer,
+  textAnswer,
+} from "../message/answer.ts";
 import { CHANGING_METHODS, type ClientRequest, type Delivery } from "../message/client_request.ts";
 import { parseHost } from "../message/host.ts";
 import { failureFacts } from "../message/lost_part.ts";
@@ -10,11 +27,6 @@ import { pathOf, queryFault } from "../message/target.ts";
 import { markup } from "../page/markup.ts";
 import type { Match, Route, Router } from "../routes/router.ts";
 import type { RefusedRequest } from "../server/refusal.ts";
-import { CANNOT_NOW, DATABASE_AWAY, Failure, meaningOf } from "../../base/failure.ts";
-import { clock, dice } from "../../runtime/current.ts";
-import type { Logger } from "../../telemetry/logger.ts";
-import type { Tracer } from "../../telemetry/tracer.ts";
-import type { Loops } from "../../upstream/loops.ts";
 import type { RequestObserver } from "./request_observer.ts";
 
 export interface RequestPipelineDeps {
