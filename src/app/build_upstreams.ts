@@ -118,10 +118,11 @@ export function buildUpstreams(
         const name = reading.kind === "found"
           ? nameOfBaseName(reading.narinfo.baseName)
           : undefined;
-        const status = reading.kind === "failed" ? reading.status : undefined;
+        const { status, wrongKey } = reading.kind === "failed" ? reading : {};
         const tookMs = reading.kind === "failed" ? undefined : reading.tookMs;
         const answer = {
           ...{ upstream, result, ...status === undefined ? {} : { status } },
+          ...wrongKey === undefined ? {} : { wrongKey },
           ...tookMs === undefined ? {} : { tookMs },
         };
         paths.answered(storePathHash, answer, name);

@@ -12,9 +12,9 @@ export class TrustedKeys {
     this.#keysOfName = Map.groupBy(keys, (key) => key.name);
   }
 
-  /** True if a signature of the narinfo has the name of a key. */
-  hasKeyOf({ signatures }: Pick<Narinfo, "signatures">): boolean {
-    return signatures.some(({ keyName }) => this.#keysOfName.has(keyName));
+  /** The name of the first signature that has a key of its name here; `undefined`: none has. */
+  nameIn({ signatures }: Pick<Narinfo, "signatures">): string | undefined {
+    return signatures.find(({ keyName }) => this.#keysOfName.has(keyName))?.keyName;
   }
 
   /** The result for a signature over this fingerprint. "unknown key": none of its name is here. */

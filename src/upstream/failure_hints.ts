@@ -21,6 +21,17 @@ const HINTS: Readonly<Record<UpstreamFailure, string>> = {
   untrusted: "give its public key with --cache-upstream-public-key",
 };
 
+/** A signature is not of the key that the operator gave under its name. */
+export function wrongKeyWords(name: string): string {
+  return `the signature of key ${name} does not match the key given under that name`;
+}
+
+/** Remedy for narinfos with a signature that is not of the key given under its name. */
+export function wrongKeyHint(wrongKey: string): string {
+  return "compare --cache-upstream-public-key with the key that the upstream publishes: " +
+    wrongKeyWords(wrongKey);
+}
+
 /** Remedy for a server with the certificate of an authority. */
 export const CA_AS_SERVER =
   "give the upstream a certificate with CA:FALSE in its basicConstraints: its own is an authority's";
@@ -30,9 +41,10 @@ export const CA_AS_SERVER =
  * `hasCredentials`: the request had some.
  */
 export function hintFor(
-  { reason, detail, status }: Omit<HintedFailure, "kind">,
+  { reason, detail, status, wrongKey }: Omit<HintedFailure, "kind">,
   hasCredentials: boolean,
 ): string {
+  if (wrongKey !== undefined) return wrongKeyHint(wrongKey);
   // Of the TLS library: the upstream presents an authority's certificate as its own.
   if (/CaUsedAsEndEntity/.test(detail)) return CA_AS_SERVER;
   if (/certificate/i.test(detail)) {

@@ -4,6 +4,7 @@ import type { Narinfo } from "../nix/narinfo.ts";
 import { parseNarinfo } from "../nix/narinfo_parse.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { TrustedKeys } from "../nix/trusted_keys.ts";
+import { wrongKeyWords } from "./failure_hints.ts";
 import { isBelow } from "./location.ts";
 import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
 
@@ -43,11 +44,10 @@ export function readNarinfo(
     return failed("garbage", messageOf(error));
   }
   if (narinfo.storePathHash !== storePathHash) {
-    return differing("garbage", `Cannot use narinfo: it describes ${narinfo.storePath}`);
+    return differing(`Cannot use narinfo: it describes ${narinfo.storePath}`);
   }
   if (!isBelow(rules.baseUrl, narinfo.url)) {
     return differing(
-      "garbage",
       `Cannot use narinfo: its URL leaves the upstream: ${
         narinfo.url.replace(/\?.*$/s, "?(hidden)")
       }`,
@@ -55,21 +55,22 @@ export function readNarinfo(
   }
   const trusted = rules.keys.signerOf(narinfo, fingerprintOf(narinfo)) !== undefined;
   if (!trusted && rules.requireSignature) {
+    // Without a key of that name there is nothing to compare.
+    const wrongKey = rules.keys.nameIn(narinfo);
+    if (wrongKey !== undefined) {
+      const detail = `Cannot trust narinfo: ${wrongKeyWords(wrongKey)}`;
+      return { ...failed("untrusted", detail), differs: "signature", wrongKey };
+    }
     const names = narinfo.signatures.map((signature) => signature.keyName).join(", ") || "nobody";
-    const detail = `Cannot trust narinfo: it is signed by ${names}`;
-    // Without a key of that name there was nothing to compare.
-    return rules.keys.hasKeyOf(narinfo)
-      ? differing("untrusted", detail)
-      : failed("untrusted", detail);
+    return failed("untrusted", `Cannot trust narinfo: it is signed by ${names}`);
   }
   return { kind: "found", narinfo, trusted };
 }
 
-function failed(reason: UpstreamFailure, detail: string): NarinfoReading {
-  return { kind: "failed", reason, detail };
+function failed(reason: UpstreamFailure, detail: string) {
+  return { kind: "failed", reason, detail } as const;
 }
 
-function differing(reason: "untrusted" | "garbage", detail: string): NarinfoReading {
-  const differs = reason === "untrusted" ? "signature" : "narinfo";
-  return { kind: "failed", reason, detail, differs };
+function differing(detail: string): NarinfoReading {
+  return { ...failed("garbage", detail), differs: "narinfo" };
 }

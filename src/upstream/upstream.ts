@@ -16,6 +16,8 @@ export type DocumentReading =
     readonly status?: number;
     /** Set where a check compared the answer with what it must be: the part that differs. */
     readonly differs?: "signature" | "narinfo";
+    /** The name of a given key that did not make the signature of that name. */
+    readonly wrongKey?: string;
   };
 
 /** An upstream's answer to any request. */

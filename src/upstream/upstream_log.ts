@@ -72,12 +72,9 @@ export function createUpstreamLog({ log, lastAnswers, nowMs }: UpstreamLogDeps):
       if (reading.kind !== "failed") return;
       const { kind: _, differs: _differs, ...failure } = reading;
       const byRequest = requestId === undefined ? {} : { request_id: requestId };
-      const facts = {
-        upstream,
-        ...byRequest,
-        ...failure,
-        hint: lastAnswers.hintFor(upstream, failure),
-      };
+      const hint = lastAnswers.hintFor(upstream, failure);
+      const { wrongKey: _wrongKey, ...told } = failure;
+      const facts = { upstream, ...byRequest, ...told, hint };
       if (reading.reason !== "untrusted") {
         const one = outagesOf(upstream);
         one.isPresent = true;

@@ -30,7 +30,12 @@ export interface UpstreamProbe {
   /** The signer of a narinfo of this upstream. `undefined`: it has none of the tried paths. */
   readonly signature:
     | { readonly kind: "trusted"; readonly keyName: string }
-    | { readonly kind: "untrusted" | "failed"; readonly reason: string }
+    | {
+      readonly kind: "untrusted";
+      readonly reason: string;
+      readonly wrongKey?: string | undefined;
+    }
+    | { readonly kind: "failed"; readonly reason: string }
     | undefined;
   /** How far this clock is ahead of the upstream's; `undefined`: it sent no `Date`. */
   readonly clockLeadMs: number | undefined;
@@ -138,8 +143,9 @@ async function signatureOf(
     if (reading.kind === "found") {
       return { kind: "trusted", keyName: keys.signerOf(reading.narinfo)?.name ?? "" };
     }
-    const kind = reading.reason === "untrusted" ? "untrusted" : "failed";
-    return { kind, reason: reading.detail };
+    const { reason, detail, wrongKey } = reading;
+    if (reason !== "untrusted") return { kind: "failed", reason: detail };
+    return { kind: "untrusted", reason: detail, wrongKey };
   }
   return undefined;
 }

@@ -230,7 +230,14 @@ function unstored({ unstored, failures }: RecordedNar) {
 function explainedAnswer(answer: UpstreamAnswer): ExplainedAnswer {
   const { upstream, result, status = null, waitedMs = null, tookMs = null, atMs } = answer;
   return {
-    ...{ upstream, result, status, waited_ms: waitedMs, took_ms: tookMs },
+    ...{
+      upstream,
+      result,
+      status,
+      wrong_key: answer.wrongKey ?? null,
+      waited_ms: waitedMs,
+      took_ms: tookMs,
+    },
     at: instant(atMs),
   };
 }

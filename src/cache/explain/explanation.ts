@@ -102,6 +102,8 @@ export interface ExplainedAnswer {
   readonly result: string;
   /** HTTP status of a response that is an error. */
   readonly status: number | null;
+  /** The name of a given key that did not make the signature of that name. */
+  readonly wrong_key: string | null;
   /** A client waited so long for it, because of its priority; `null`: for none, or not at all. */
   readonly waited_ms: number | null;
   /** How long it took to answer, if that is over a second. */

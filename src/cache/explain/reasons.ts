@@ -1,6 +1,7 @@
 import type { NotKeptBy } from "../nar/publish_nar.ts";
 import { counted, formatBytes, formatMs } from "../../base/format_units.ts";
 import type { SignatureCheck } from "../../nix/trusted_keys.ts";
+import { wrongKeyHint } from "../../upstream/failure_hints.ts";
 import { limitOrigin, moreRoomHint } from "../../space/size_limit.ts";
 import type { ExplainedAnswer, ExplainedUnstored, Explanation } from "./explanation.ts";
 
@@ -28,11 +29,6 @@ const RESULTS: Readonly<Record<string, string>> = {
   status: "answered with an error",
   garbage: "answered with something that is no narinfo",
   untrusted: "had it",
-};
-
-/** What follows behind the time. */
-const BEHIND: Readonly<Record<string, string>> = {
-  untrusted: ", but no trusted key signs it: set --cache-upstream-public-key",
 };
 
 /** Words for the result of a NAR request. Other results have the words above. */
@@ -188,12 +184,15 @@ function answerReasons({ answers, verdict }: ExplainedFacts): readonly string[] 
 }
 
 function answerIn(
-  { upstream, result, status, waited_ms, took_ms, at }: ExplainedAnswer,
+  { upstream, result, status, wrong_key, waited_ms, took_ms, at }: ExplainedAnswer,
   texts: typeof RESULTS = {},
 ): string {
   const said = result === "status" && status !== null
     ? `answered with HTTP status ${status}`
     : texts[result] ?? RESULTS[result] ?? "answered";
+  const keyAdvice = wrong_key === null
+    ? "set --cache-upstream-public-key"
+    : wrongKeyHint(wrong_key);
   const waited = waited_ms === null
     ? ""
     : ` The client waited ${waited_ms} ms for it, because its priority is better. ` +
@@ -202,7 +201,8 @@ function answerIn(
     ? ""
     : ` It took ${formatMs(took_ms)} to answer: if that lasts, name a nearer mirror in place of ` +
       `--cache-upstream-url ${upstream}.`;
-  return `${upstream} ${said} at ${timeOfDay(at)}${BEHIND[result] ?? ""}.${waited}${took}`;
+  const behind = result === "untrusted" ? `, but no trusted key signs it: ${keyAdvice}` : "";
+  return `${upstream} ${said} at ${timeOfDay(at)}${behind}.${waited}${took}`;
 }
 
 function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {

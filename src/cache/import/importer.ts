@@ -13,6 +13,7 @@ import { compressionOf, type NarName } from "../../nix/nar_name.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { formerFile } from "../forms/recompressed.ts";
 import { narRowOf, narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
+import { wrongKeyHint } from "../../upstream/failure_hints.ts";
 import type { NarinfoUploads } from "../upload/narinfo_uploads.ts";
 import type { Requester } from "../nar/nar_answer.ts";
 import { keptFile, type StoredEntries } from "../upload/stored_entries.ts";
@@ -52,7 +53,7 @@ export interface ImportWatcher {
   readonly broken: (entry: BrokenEntry) => void;
 }
 
-const UNTRUSTED = "no trusted key has signed it; give the key with --cache-upstream-public-key";
+const GIVE_KEY = "give the key with --cache-upstream-public-key";
 
 /** Brings the entries of another cache in, each with a verified NAR. */
 export class Importer {
@@ -128,7 +129,11 @@ export class Importer {
     const { keys, isRequired } = this.#deps.trust;
     const { narinfo, usedAtMs } = entry;
     const trusted = keys.signerOf(narinfo) !== undefined;
-    if (isRequired && !trusted) throw new UploadRefused("invalid", UNTRUSTED);
+    if (isRequired && !trusted) {
+      const wrongKey = keys.nameIn(narinfo);
+      const hint = wrongKey === undefined ? GIVE_KEY : wrongKeyHint(wrongKey);
+      throw new UploadRefused("invalid", `no trusted key has signed it; ${hint}`);
+    }
     const here = await this.#keptNarOf(narinfo);
     const imported: ImportedNar = here ?? await importNar(this.#deps.nars, entry, this.#signal);
     const { storePathHash } = narinfo;

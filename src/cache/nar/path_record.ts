@@ -20,6 +20,8 @@ export interface UpstreamAnswer {
   readonly result: string;
   /** HTTP status of a response that is an error. */
   readonly status?: number;
+  /** The name of a given key that did not make the signature of that name. */
+  readonly wrongKey?: string;
   /** A client waited so long for it, because its priority is better than that of the sender. */
   readonly waitedMs?: number;
   /** How long it took to answer, if that is long. */

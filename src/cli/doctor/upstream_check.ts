@@ -1,5 +1,5 @@
 import type { UpstreamProbe } from "../../app/doctor/probe_upstreams.ts";
-import { CA_AS_SERVER } from "../../upstream/failure_hints.ts";
+import { CA_AS_SERVER, wrongKeyHint } from "../../upstream/failure_hints.ts";
 import { type Finding, findingsOn } from "./finding.ts";
 
 /** larder prefetches nothing from an upstream that takes longer. */
@@ -63,6 +63,9 @@ function signatureOf({ url, signature }: UpstreamProbe, requiresSignature: boole
   }
   if (signature.kind === "trusted") return ok(`by ${signature.keyName}`);
   if (signature.kind === "failed") return warning(signature.reason, "run this again");
-  const advice = "give its key with --cache-upstream-public-key NAME:KEY";
-  return (requiresSignature ? failed : warning)(signature.reason, advice);
+  const { reason, wrongKey } = signature;
+  const advice = wrongKey === undefined
+    ? "give its key with --cache-upstream-public-key NAME:KEY"
+    : wrongKeyHint(wrongKey);
+  return (requiresSignature ? failed : warning)(reason, advice);
 }

@@ -31,15 +31,19 @@ Deno.test("read narinfo: one signature of a trusted key makes it found and trust
 });
 
 Deno.test("read narinfo: an untrusted one says who signed it, and whether a key differs", () => {
+  const wrong = { differs: "signature", wrongKey: "known-1" };
   const cases = [
-    [signedBy(), "nobody", undefined],
-    [signedBy(STRANGER), "stranger-1", undefined],
-    [signedBy(STRANGER, IMPOSTOR), "stranger-1, known-1", "signature"],
+    [signedBy(), "it is signed by nobody", {}],
+    [signedBy(STRANGER), "it is signed by stranger-1", {}],
+    [
+      signedBy(STRANGER, IMPOSTOR),
+      "the signature of key known-1 does not match the key given under that name",
+      wrong,
+    ],
   ] as const;
-  for (const [text, names, differs] of cases) {
-    const detail = `Cannot trust narinfo: it is signed by ${names}`;
-    const expected = { kind: "failed", reason: "untrusted", detail };
-    assert.deepEqual(read(text), differs === undefined ? expected : { ...expected, differs });
+  for (const [text, why, more] of cases) {
+    const detail = `Cannot trust narinfo: ${why}`;
+    assert.deepEqual(read(text), { kind: "failed", reason: "untrusted", detail, ...more });
     const reading = read(text, { requireSignature: false });
     assert.ok(reading.kind === "found" && !reading.trusted);
   }

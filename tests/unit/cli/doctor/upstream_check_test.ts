@@ -42,6 +42,12 @@ for (
       ["ok", "failed"],
       "--cache-upstream-public-key",
     ],
+    [
+      "signing with another key than the one given under its name",
+      { signature: { kind: "untrusted", reason: "it differs", wrongKey: "cache-1" } },
+      ["ok", "failed"],
+      "the signature of key cache-1 does not match the key given under that name",
+    ],
   ] as const
 ) {
   Deno.test(`doctor: an upstream ${what} is ${marks.join(", ")}`, () => {
