@@ -26,6 +26,7 @@ import { NarPaces } from "../cache/sources/nar_paces.ts";
 import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
 import { Touches } from "../cache/touches.ts";
 import { decodingWith } from "../cache/verify/decode_encoded.ts";
+import { DecodedNars } from "../cache/verify/decoded_nars.ts";
 import { type Counters, History } from "../history/history.ts";
 import { Pulls } from "../history/pulls.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
@@ -373,9 +374,11 @@ function buildCache(
   const logging = { pool, demotions, log, metrics, record: paths, paces, waits };
   const attempts = { candidates, logging, ...timeouts };
   const keeping = { metadata, nars, nowMs, owner: stores.space.owner };
+  const replacesSoon = parts.fetching.recompress !== undefined && !sparesUsed(stores);
+  const decoded = replacesSoon ? new DecodedNars() : undefined;
   const downloads = new Downloads({
     attempts,
-    transfer: { ...workers, keeping, tracer },
+    transfer: { ...workers, keeping, tracer, decoded },
     space: telemetry.tracer ? tracedSpace(space, tracer) : space,
     ...{ reads, pool, leases, loops },
     trials: {
@@ -400,7 +403,7 @@ function buildCache(
   const { narinfos, narinfoFetches, prefetch } = buildNarinfos(parts, shared);
   return {
     ...{ pool, lastAnswers, rates, downloads, inFlight, space },
-    ...{ kept, forms, negative, absentDocuments, verifier },
+    ...{ kept, forms, negative, absentDocuments, verifier, decoded },
     prepareWorkers() {
       // Without upstreams the Workers would waste 30 MB. The first upload starts its own.
       if (pool.isEmpty) return;
@@ -551,24 +554,28 @@ function buildPulls(
   });
 }
 
+/** A store without open files, and readers that this member does not see. */
+function sparesUsed({ leases, space: { graceMs = 0 } }: StoreParts): boolean {
+  return graceMs > 0 || leases !== undefined;
+}
+
 /** Wires the background job that keeps files in zstd; `undefined` where the settings want none. */
 function buildRecompression(
   parts: AppParts,
-  { kept, verifier, space, reads, downloads, forms }: Cache,
+  { kept, verifier, decoded, space, reads, downloads, forms }: Cache,
   inFlight: readonly InFlight[],
   resources: AsyncDisposableStack,
 ): Recompression | undefined {
   const { stores, fetching: { recompress }, telemetry: { metrics, log }, nowMs } = parts;
   if (recompress === undefined) return undefined;
-  const { metadata, nars, spool, leases, space: { owner, graceMs = 0 } } = stores;
+  const { metadata, nars, spool, leases, space: { owner } } = stores;
   const encoder = recompress.encoder ?? resources.use(new WorkerEncoder(parts.runtime.threads));
   const recompression = resources.use(
     new Recompression({
-      ...{ kept, verifier, space, reads, downloads, encoder },
+      ...{ kept, verifier, decoded, space, reads, downloads, encoder },
       publishing: { metadata, nars, nowMs, owner },
       leases: leases ?? NO_OTHER_MEMBERS,
-      // A store without open files, and readers that this member does not see.
-      sparesUsed: graceMs > 0 || leases !== undefined,
+      sparesUsed: sparesUsed(stores),
       isIdle: () =>
         downloads.backlog().files === 0 && !forms.isBusy &&
         inFlight.every(({ count }) => count === 0),

@@ -129,6 +129,14 @@ export const narVerifierClauses: Clauses<VerifierScene> = {
 
 /** The promises on pieces, and on the end of the threads that measure. */
 export const verifyThreadClauses: Clauses<VerifierScene & ThreadsScene> = {
+  "the measure has the NAR where the order wants it": async (scene) => {
+    for (const file of scene.files) {
+      const measure = await wholeMeasure(scene, { ...orderOf(scene, file), givesNar: true });
+      assert.ok(measure.kind === "measured" && measure.nar !== undefined);
+      assertSameBytes(measure.nar, FIXTURE_NAR);
+    }
+  },
+
   "pieces are measured as the file that they are": async ({ verifier, files }) => {
     for (const name of files) {
       using passes = verifier.passThrough(passThroughOf(name));

@@ -3,8 +3,9 @@ import { NO_OTHER_MEMBERS } from "../../src/locks/work_leases.ts";
 import { type Compression, COMPRESSIONS } from "../../src/nix/compression.ts";
 import { available } from "../support/compressors.ts";
 import { decompress } from "../support/decompressors.ts";
+import type { Dialect } from "../support/dialects.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
-import { Gate } from "../support/faults.ts";
+import { corruptByteAt, Gate } from "../support/faults.ts";
 import { testUnless } from "../support/program.ts";
 import { recompressed } from "../support/recompressed.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";
@@ -20,15 +21,18 @@ const { storePathHash } = object;
 
 interface WorldOptions extends Partial<TestCacheOptions> {
   readonly compression?: Compression;
+  readonly dialect?: Dialect;
   readonly objects?: readonly StoreObject[];
 }
 
 /** A larder that recompresses, and its clock. */
-async function worldOf({ compression = "xz", objects = [object], ...options }: WorldOptions = {}) {
+async function worldOf(
+  { compression = "xz", dialect = "nixos", objects = [object], ...options }: WorldOptions = {},
+) {
   const scope = new AsyncDisposableStack();
   const time = { nowMs: Date.now() };
   const encoder = new StubEncoder();
-  const upstream = scope.use(await fakeUpstream({ objects, compression, stored: true }));
+  const upstream = scope.use(await fakeUpstream({ objects, compression, dialect, stored: true }));
   const cache = scope.use(
     await TestCache.open({
       upstreams: [upstream],
@@ -99,6 +103,52 @@ Deno.test("recompression: a NAR in zstd stays as it came", async () => {
   await world.cache.recompress();
   assert.equal(await world.formOf(object), undefined);
   assert.equal(world.encoder.orders.length, 0);
+});
+
+Deno.test("recompression: a NAR that was checked since the last look is not decoded again", async () => {
+  await using world = await worldOf();
+  await world.pull(object);
+  await world.cache.recompress();
+  assert.deepEqual(world.encoder.orders.map(({ compression }) => compression), ["none"]);
+  assert.equal(await world.formOf(object), "zstd");
+  const zstd = await (await world.cache.get(await world.cache.narPath(storePathHash))).bytes();
+  assertSameBytes(await decompress(zstd, "zstd"), object.nar);
+});
+
+Deno.test("recompression: a checked NAR is in memory up to the end of the next look", async () => {
+  await using world = await worldOf();
+  await world.pull(object);
+  const kept = await world.keptOf(object);
+  assert.ok(kept);
+  await world.cache.metadata.apply([{ kind: "nar-broken", at: kept.at, atMs: world.time.nowMs }]);
+  await world.cache.recompress();
+  world.time.nowMs += 2 * HOUR_MS;
+  await world.cache.recompress();
+  assert.deepEqual(world.encoder.orders.map(({ compression }) => compression), ["xz"]);
+});
+
+Deno.test("recompression: of checked NARs, 16 MiB are in memory, and no wrong one", async () => {
+  const [wrong, first, second] = [1, 2, 3].map((seed) =>
+    makeStoreObject({ name: `large-${seed}`, size: 12_000_000, seed })
+  );
+  assert.ok(wrong && first && second);
+  // Without a file hash its check decodes the wrong file, too.
+  await using world = await worldOf({ objects: [wrong, first, second], dialect: "attic" });
+  world.upstream.breakNar(corruptByteAt(6_000_000), wrong);
+  const path = await world.cache.narPath(wrong.storePathHash);
+  await (await world.cache.get(path)).bytes().catch(() => "broken off");
+  await world.cache.downloadsOver();
+  for (const one of [first, second]) await world.pull(one);
+
+  await world.cache.recompress();
+
+  assert.deepEqual(await Promise.all([wrong, first, second].map(world.formOf)), [
+    undefined,
+    "zstd",
+    "zstd",
+  ]);
+  // The newest use comes first.
+  assert.deepEqual(world.encoder.orders.map(({ compression }) => compression), ["xz", "none"]);
 });
 
 for (const compression of Object.keys(COMPRESSIONS) as Compression[]) {

@@ -86,7 +86,9 @@ export function runVerifyThread(
     inFlight.set(id, growth);
     try {
       const pace = order.turns === undefined ? undefined : slicedPace(id);
-      post({ id, measure: await measureNar(order, growth, pace) });
+      const measure = await measureNar(order, growth, pace);
+      const nar = measure.kind === "measured" ? measure.nar : undefined;
+      scope.postMessage({ id, measure }, nar && [nar.buffer]);
     } catch (error) {
       post({ id, error: messageOf(error) });
     } finally {

@@ -1,3 +1,4 @@
+import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
@@ -11,6 +12,7 @@ import {
   type NarFetcher,
   narOrderOf,
 } from "../fetch/nar_fetcher.ts";
+import { mayRecompress } from "../forms/recompressed.ts";
 import {
   announcedFileSize,
   fileSizeLimit,
@@ -20,6 +22,7 @@ import {
 import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
 import type { NarTarget } from "../sources/nar_attempts.ts";
 import { checkFile, checkNar, type Mismatch } from "../verify/check_nar.ts";
+import type { DecodedNars, DecodedPlace } from "../verify/decoded_nars.ts";
 import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifier.ts";
 import { verifySpan } from "../verify/verify_span.ts";
 import type { Download } from "./download.ts";
@@ -30,6 +33,8 @@ export interface TransferDeps {
   readonly fetcher: NarFetcher;
   readonly verifier: Pick<NarVerifier, "start">;
   readonly tracer: Tracer;
+  /** Takes NARs whose files will be recompressed. */
+  readonly decoded?: Pick<DecodedNars, "place"> | undefined;
 }
 
 export interface TransferParts {
@@ -52,6 +57,8 @@ export class Transfer implements NarTarget, Disposable {
   readonly #spare: SpareSpace;
   #fetch: NarFetch;
   #verification: Verification | undefined;
+  #place: DecodedPlace | undefined;
+  #decoded: Bytes | undefined;
   /** The span from the start of hashing to the check result. */
   #verifying: Span | undefined;
   #announced: { readonly fileSize?: number } | undefined;
@@ -111,6 +118,7 @@ export class Transfer implements NarTarget, Disposable {
     const { ledgerBytes: reservedBytes } = this.#reservation;
     const received = { transfer: this, end, reservedBytes };
     await keepDownload(keeping, this.#download, this.#nar, received);
+    if (this.#decoded !== undefined) this.#place?.keep(this.#decoded);
   }
 
   refused(reason: Mismatch["reason"]): void {
@@ -140,7 +148,10 @@ export class Transfer implements NarTarget, Disposable {
     const measure: NarMeasure = this.#nar.compression === "none"
       ? { kind: "measured", digest, narSize: fileSize }
       : await this.#decompress();
-    if (measure.kind === "measured") this.#verifying?.set({ "larder.nar.size": measure.narSize });
+    if (measure.kind === "measured") {
+      this.#decoded = measure.nar;
+      this.#verifying?.set({ "larder.nar.size": measure.narSize });
+    }
     return measure;
   }
 
@@ -157,6 +168,8 @@ export class Transfer implements NarTarget, Disposable {
   [Symbol.dispose](): void {
     this.#fetch[Symbol.dispose]();
     this.#verification?.[Symbol.dispose]();
+    this.#place?.[Symbol.dispose]();
+    [this.#place, this.#decoded] = [undefined, undefined];
     // A verification that ends early has no check result, and no failure.
     this.judged();
   }
@@ -182,9 +195,11 @@ export class Transfer implements NarTarget, Disposable {
   #startVerifying(): Verification {
     this.judged();
     this.#verifying = verifySpan(this.#deps.tracer, this.#nar);
-    const { compression, narSize } = this.#nar;
+    const { name, compression, narSize } = this.#nar;
     const { path } = this.#download.file;
-    return this.#deps.verifier.start({ path, compression, narSizeMax: narSize });
+    if (mayRecompress(name)) this.#place ??= this.#deps.decoded?.place(name, narSize);
+    const givesNar = this.#place !== undefined;
+    return this.#deps.verifier.start({ path, compression, narSizeMax: narSize, givesNar });
   }
 
   #progressed(progress: FetchProgress): void {

@@ -24,6 +24,7 @@ import { mayRecompress, RECOMPRESSED } from "../forms/recompressed.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
 import { publishNar, type PublishNarDeps } from "../nar/publish_nar.ts";
 import { checkNar, checkNarFacts, Mismatch } from "../verify/check_nar.ts";
+import type { DecodedNars } from "../verify/decoded_nars.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import type { Encoded, NarEncoder } from "./nar_encoder.ts";
 
@@ -60,6 +61,8 @@ export interface RecompressionDeps {
   readonly kept: Pick<KeptNars, "find">;
   readonly encoder: NarEncoder;
   readonly verifier: Pick<NarVerifier, "start">;
+  /** NARs of files that were checked just now. */
+  readonly decoded: Pick<DecodedNars, "names" | "take"> | undefined;
   readonly space: Pick<Space, "reserveSpare" | "kept">;
   readonly reads: Pick<ActiveReads, "begin" | "has">;
   readonly downloads: Pick<Downloads, "has">;
@@ -126,9 +129,16 @@ export class Recompression implements AsyncDisposable {
   }
 
   async #rounds(): Promise<void> {
-    do {
-      if (clock.nowMs() >= this.#countedAtMs + COUNT_EVERY_MS) await this.#count();
-    } while (!this.#stopping.signal.aborted && await this.#round());
+    const { decoded } = this.#deps;
+    const names = decoded?.names() ?? [];
+    try {
+      do {
+        if (clock.nowMs() >= this.#countedAtMs + COUNT_EVERY_MS) await this.#count();
+      } while (!this.#stopping.signal.aborted && await this.#round());
+    } finally {
+      // The memory is for those that come now.
+      for (const name of names) decoded?.take(name)?.[Symbol.dispose]();
+    }
   }
 
   async #count(): Promise<void> {
@@ -268,15 +278,18 @@ export class Recompression implements AsyncDisposable {
   ): Promise<Encoded | undefined> {
     const { kept, encoder, level } = this.#deps;
     const { signal } = this.#stopping;
-    const { compression, narSize } = nar;
+    const { narSize } = nar;
     const file = await kept.find(nar, REQUEST_ID, { signal });
     if (file === undefined) return undefined;
+    using decoded = this.#deps.decoded?.take(nar.name);
+    const compression = decoded === undefined ? nar.compression : "none";
     const order = { compression, narSize, path, fileBytesMax, level };
     using encoding = encoder.start(order, () => this.#idle());
     let isOver = false;
     encoding.encoded.then(() => isOver = true, () => isOver = true);
     const { stored } = file;
-    for await (const bytes of stored.read(0, stored.fileSize, { signal })) {
+    const pieces = decoded ? [decoded.nar] : stored.read(0, stored.fileSize, { signal });
+    for await (const bytes of pieces) {
       for (let at = 0; at < bytes.length && !isOver; at += PIECE_BYTES) {
         await encoding.write(bytes.slice(at, at + PIECE_BYTES));
       }

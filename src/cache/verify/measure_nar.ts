@@ -56,19 +56,29 @@ export async function measureNar(
 ): Promise<NarMeasure> {
   let readError: unknown;
   const bytes = growing(order.path, { growth, pace }, (error) => readError = error);
-  const measure = await measureBytes(bytes, order, pace);
+  const nar = order.givesNar === true ? new Uint8Array(order.narSizeMax) : undefined;
+  const measure = await measureBytes(bytes, order, pace, nar);
   if (readError !== undefined) throw readError;
-  return measure;
+  return measure.kind === "undecodable" || nar === undefined ? measure : { ...measure, nar };
 }
 
-/** The measure of any bytes; a read error counts as damage. Throws a Failure of the claim. */
+/**
+ * The measure of any bytes; a read error counts as damage. `nar` gets the NAR. Throws a Failure of
+ * the claim.
+ */
 export async function measureBytes(
   bytes: ReadableStream<Bytes>,
   decoding: Decoding,
   pace: Pace = sharedPace(),
+  nar?: Uint8Array,
 ): Promise<NarMeasure> {
   const hash = createHash("sha256");
-  const count = await countBytes(bytes, decoding, pace, (piece) => void hash.update(piece));
+  let at = 0;
+  const count = await countBytes(bytes, decoding, pace, (piece) => {
+    hash.update(piece);
+    nar?.set(piece, at);
+    at += piece.length;
+  });
   return withDigest(count, hash);
 }
 

@@ -7,6 +7,8 @@ export interface VerifyOrder extends Decoding {
   readonly path: string;
   /** Set for a file of a client: it takes turns with those of others. */
   readonly turns?: ClientTurns;
+  /** The measure has the NAR, too: `narSizeMax` bytes are memory then. */
+  readonly givesNar?: boolean;
 }
 
 /** The place of a client's bytes among those of other clients. */
@@ -35,7 +37,12 @@ export type DecodedBody =
 
 /** The result of decompressing a file. */
 export type NarMeasure =
-  | { readonly kind: "measured"; readonly digest: Uint8Array; readonly narSize: number }
+  | {
+    readonly kind: "measured";
+    readonly digest: Uint8Array;
+    readonly narSize: number;
+    readonly nar?: Bytes;
+  }
   | { readonly kind: "undecodable"; readonly detail: string };
 
 /** The same without the hash. */
