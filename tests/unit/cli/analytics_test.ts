@@ -1,22 +1,10 @@
 import assert from "node:assert/strict";
 import { usageReportText } from "../../../src/app/usage_report.ts";
-import { type CommandProcess, denoProcess } from "../../../src/cli/command_process.ts";
-import { run } from "../../../src/cli/run.ts";
 import { resolveSettings } from "../../../src/config/settings.ts";
 import { inputsOf } from "../../support/config_inputs.ts";
+import { runLarder } from "../../support/run_larder.ts";
 
-async function analytics(...args: readonly string[]) {
-  let out = "";
-  let error = "";
-  const host: CommandProcess = {
-    ...denoProcess(),
-    ...inputsOf(),
-    writeOut: (text: string) => void (out += text),
-    writeError: (text: string) => void (error += text),
-  };
-  const status = await run(["analytics", ...args], host);
-  return { status, out, error };
-}
+const analytics = (...args: readonly string[]) => runLarder(["analytics", ...args]);
 
 Deno.test("larder analytics --show: the report, and whether it is sent", async () => {
   const { settings } = resolveSettings(inputsOf());
@@ -24,13 +12,13 @@ Deno.test("larder analytics --show: the report, and whether it is sent", async (
   assert.deepEqual(off, {
     status: 0,
     out: usageReportText(settings),
-    error: "Not sent; it would be:\n",
+    err: "Not sent; it would be:\n",
   });
   const url = "https://usage.example.org";
   const on = ["--analytics-reporting-enabled", `--analytics-reporting-url=${url}`];
-  assert.equal((await analytics("--show", ...on)).error, `Sent once a day to ${url}:\n`);
+  assert.equal((await analytics("--show", ...on)).err, `Sent once a day to ${url}:\n`);
   assert.match(
-    (await analytics("--show", on[0] ?? "")).error,
+    (await analytics("--show", on[0] ?? "")).err,
     /^larder: --analytics-reporting-enabled: has no effect [^\n]*\nNot sent; it would be:\n$/,
   );
 });
