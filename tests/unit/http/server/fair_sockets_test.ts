@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
 import { FairSocket, FairTurns } from "../../../../src/http/server/fair_sockets.ts";
 import type { Socket } from "../../../../src/http/server/request_reader.ts";
+import { lastTurnOver } from "../../../support/last_turn_over.ts";
 
 const CROWD = 200;
 const SMALL = new Uint8Array(1_000);
 const LARGE = new Uint8Array(256 * 1024);
 
-/** The timer of the last turn outlives the operations. */
-const options = { sanitizeOps: false, sanitizeResources: false } as const;
-
-Deno.test("fair sockets: in a crowd large writes wait, small ones do not", options, async () => {
+Deno.test("fair sockets: in a crowd large writes wait, small ones do not", async () => {
   await using crowd = new BusyCrowd();
   const [small, large] = [new TestSocket(), new TestSocket()];
   const writing = [crowd.inTurn(small).write(SMALL), crowd.inTurn(large).write(LARGE)];
@@ -17,7 +15,7 @@ Deno.test("fair sockets: in a crowd large writes wait, small ones do not", optio
   assert.deepEqual(await Promise.all(writing), [SMALL.length, LARGE.length]);
 });
 
-Deno.test("fair sockets: once a write lacks room, small ones wait, too", options, async () => {
+Deno.test("fair sockets: once a write lacks room, small ones wait, too", async () => {
   await using crowd = new BusyCrowd();
   const client = new TestSocket();
   const socket = crowd.inTurn(client);
@@ -32,7 +30,7 @@ Deno.test("fair sockets: once a write lacks room, small ones wait, too", options
   await next;
 });
 
-Deno.test("fair sockets: few connections do not wait", options, async () => {
+Deno.test("fair sockets: few connections do not wait", async () => {
   const client = new TestSocket();
   const socket = new FairSocket(client, new FairTurns(() => 2));
   const writing = Array.from({ length: CROWD }, () => socket.write(LARGE));
@@ -57,6 +55,7 @@ class BusyCrowd implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const reader of this.#readers) reader.close();
     await this.#reading;
+    await lastTurnOver();
   }
 }
 

@@ -1,31 +1,28 @@
 import assert from "node:assert/strict";
 import { FairTurns } from "../../../../src/http/server/fair_sockets.ts";
+import { lastTurnOver } from "../../../support/last_turn_over.ts";
 
 const CROWD = 200;
 
-/** The timer of the last turn outlives the operations. */
-const options = { sanitizeOps: false, sanitizeResources: false } as const;
-
-Deno.test("fair turns: few connections do not wait for each other", options, () => {
+Deno.test("fair turns: few connections do not wait for each other", () => {
   assert.equal(new FairTurns(() => 64).areCrowded, false);
   assert.equal(new FairTurns(() => 65).areCrowded, true);
 });
 
 Deno.test(
   "fair turns: in a crowd operations begin in the order of arrival, all of them",
-  options,
   async () => {
     const turns = new FairTurns(() => CROWD);
     const begun: number[] = [];
     const order = [...Array(3 * CROWD).keys()];
     await Promise.all(order.map((at) => turns.run(async () => void begun.push(at))));
     assert.deepEqual(begun, order);
+    await lastTurnOver();
   },
 );
 
 Deno.test(
   "fair turns: operations without a ready socket begin a few at a time",
-  options,
   async () => {
     const turns = new FairTurns(() => CROWD);
     const sockets = Promise.withResolvers<void>();
@@ -45,10 +42,11 @@ Deno.test(
     assert.ok(steps.length >= 4, `${steps}`);
     sockets.resolve();
     await Promise.all(running);
+    await lastTurnOver();
   },
 );
 
-Deno.test("fair turns: an operation that fails lets the others go on", options, async () => {
+Deno.test("fair turns: an operation that fails lets the others go on", async () => {
   const turns = new FairTurns(() => CROWD);
   const ended = await Promise.allSettled(
     Array.from({ length: CROWD }, (_, at) => (
@@ -58,4 +56,5 @@ Deno.test("fair turns: an operation that fails lets the others go on", options, 
     )),
   );
   assert.equal(ended.filter(({ status }) => status === "fulfilled").length, CROWD / 2);
+  await lastTurnOver();
 });
