@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { NO_OTHER_MEMBERS } from "../../src/locks/work_leases.ts";
 import { type Compression, COMPRESSIONS } from "../../src/nix/compression.ts";
+import { playRuntime } from "../../src/runtime/current.ts";
+import { SystemClock } from "../../src/runtime/clock.ts";
 import { available } from "../support/compressors.ts";
 import { decompress } from "../support/decompressors.ts";
 import type { Dialect } from "../support/dialects.ts";
@@ -16,6 +18,8 @@ import { TestCache, type TestCacheOptions } from "../support/test_cache.ts";
 import { ALLOWED, push, pushOf, WRITE_TOKEN } from "../support/uploading.ts";
 
 const HOUR_MS = 3_600_000;
+/** Between two looks at whether larder is idle. */
+const IDLE_EVERY_MS = 1_000;
 const object = makeStoreObject({ name: "thing-1.0", size: 700_000 });
 const { storePathHash } = object;
 
@@ -56,6 +60,28 @@ async function worldOf(
     formOf: async (one: StoreObject) => (await keptOf(one))?.form,
     [Symbol.asyncDispose]: () => scope.disposeAsync(),
   };
+}
+
+/** Counts how often recompression finds larder busy. It looks again at once, not in a second. */
+class IdleLooks extends SystemClock implements Disposable {
+  readonly #several = Promise.withResolvers<void>();
+  readonly #played = playRuntime({ clock: this });
+  #count = 0;
+
+  /** Resolves once it has found that three times. */
+  get several(): Promise<void> {
+    return this.#several.promise;
+  }
+
+  override pause(ms: number, signal?: AbortSignal): Promise<void> {
+    if (ms !== IDLE_EVERY_MS) return super.pause(ms, signal);
+    if (++this.#count === 3) this.#several.resolve();
+    return super.pause(0, signal);
+  }
+
+  [Symbol.dispose](): void {
+    this.#played[Symbol.dispose]();
+  }
 }
 
 for (const compression of ["xz", "none", "gzip", "bzip2"] as const) {
@@ -334,8 +360,9 @@ Deno.test("recompression: a client's NAR that comes in goes before it", async ()
   gate.release(1_000);
   const path = await world.cache.narPath(other.storePathHash);
   const answer = await world.cache.get(path);
+  using looks = new IdleLooks();
   const recompressing = world.cache.recompress();
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await Promise.race([looks.several, recompressing]);
   assert.equal(world.encoder.orders.length, 0);
   gate.open();
   await answer.bytes();
@@ -352,8 +379,9 @@ Deno.test("recompression: a client that waits for a former name goes before it",
   assert.equal(await world.formOf(large), "zstd");
   await world.pull(object);
   const answer = await world.cache.get(path);
+  using looks = new IdleLooks();
   const recompressing = world.cache.recompress();
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await Promise.race([looks.several, recompressing]);
   assert.equal(world.encoder.orders.length, 1);
   await answer.bytes();
   await recompressing;
