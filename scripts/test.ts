@@ -1,14 +1,18 @@
 // Runs the tests, and prints the skipped ones with their reasons and one line of counts. Arguments
 // go to `deno test`: folders, `--filter TEXT`, and so on. If both folders of faults are among them,
 // or without arguments, the results must match the table of faults in docs/reliability.md. Files
-// that mostly wait run in a process of their own, beside the others. `--skipped-in LOG`, in front of
+// that mostly wait run in a process of their own, beside the others. Many files share a module where
+// nothing of their tests stays. `--skipped-in LOG`, in front of
 // files or folders, runs those of their tests that the run with this log skipped.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, unlikeTable } from "./reliability_table.ts";
 import {
+  countsIn,
   joined,
   partsOf,
+  sharedModules,
+  SharedOutput,
   skippedIn,
   type TestCounts,
   testFilesAt,
@@ -16,7 +20,7 @@ import {
   wordsFor,
 } from "./test_runs.ts";
 
-const socketFolder = Deno.makeTempDirSync({ prefix: "larder-test-" });
+const runFolder = Deno.makeTempDirSync({ prefix: "larder-test-" });
 
 const [major = 0, minor = 0] = Deno.version.deno.split(".").map(Number);
 const IS_NEWER = major > 2 || minor >= 9;
@@ -42,7 +46,6 @@ const permissionsOf = (socket: string) => [
 /** Processes at once. Most tests wait for another process, so one leaves a processor idle. */
 const JOBS = Number(Deno.env.get("TEST_JOBS") ?? 2);
 
-const SUMMARY_REGEXP = /(\d+) passed.*\| (\d+) failed(?:.*?(\d+) ignored)?/;
 const COLOUR_REGEXP = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, "g");
 
 const log = Deno.args[0] === "--skipped-in" ? Deno.args[1] : undefined;
@@ -58,7 +61,7 @@ const skipped: string[] = [];
 let processes = 0;
 
 const { code: status, counts } = await runAll();
-Deno.removeSync(socketFolder, { recursive: true });
+Deno.removeSync(runFolder, { recursive: true });
 let code = status;
 if (records !== undefined) {
   if (code === 0 && !isInTable(records)) code = 1;
@@ -74,22 +77,20 @@ Deno.exit(code);
 
 /** Runs all tests. */
 async function runAll(): Promise<TestRun> {
-  const note = (name: string) => skipped.push(name);
+  if (isFiltered && log === undefined) return await runTests([...Deno.args, ...folders]);
   const words = log === undefined
     ? [...Deno.args, ...folders]
     : wordsFor(skippedIn(Deno.readTextFileSync(log)), testFilesAt(Deno.args.slice(2)));
   const options = words.filter((word) => word.startsWith("-"));
-  const parts = isFiltered && log === undefined
-    ? [words]
-    : partsOf(testFilesAt(words.slice(options.length))).map((files) => [...options, ...files]);
-  if (JOBS === 1 || parts.length === 1) return await runTests(words, note);
+  const parts = partsOf(testFilesAt(words.slice(options.length)), JOBS);
+  if (parts.length === 1) return await runTests(options, parts[0]);
   const waiting = parts.values();
   const runs: TestRun[] = [];
   let printed = Promise.resolve();
   const job = async () => {
     for (const part of waiting) {
       const pieces: Uint8Array[] = [];
-      runs.push(await runTests(part, note, async (piece) => void pieces.push(piece)));
+      runs.push(await runTests(options, part, async (piece) => void pieces.push(piece)));
       printed = printed.then(async () => {
         for (const piece of pieces) await writeAll(piece);
       });
@@ -100,15 +101,20 @@ async function runAll(): Promise<TestRun> {
   return joined(runs);
 }
 
-/** Runs `deno test` with these arguments, and prints its output. */
+/** Runs `deno test` with these options on these files, and prints its output. */
 async function runTests(
-  words: readonly string[],
-  noteSkipped?: (name: string) => void,
+  options: readonly string[],
+  files: readonly string[] = [],
   print = writeAll,
 ): Promise<TestRun> {
-  const socket = `${socketFolder}/${++processes}`;
+  const place = `${runFolder}/${++processes}`;
+  const socket = `${place}/socket`;
+  Deno.mkdirSync(place);
+  // The name of a test chooses none of the marks between files.
+  const given = options.length === 0 ? sharedModules(files, place) : files;
+  const shared = given === files ? undefined : new SharedOutput(place);
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["test", "--no-check", ...permissionsOf(socket), ...words],
+    args: ["test", "--no-check", ...permissionsOf(socket), ...options, ...given],
     stdout: "piped",
     env: {
       ...(Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : { NO_COLOR: "1" }),
@@ -117,34 +123,38 @@ async function runTests(
     },
   }).spawn();
   let counts: TestCounts | undefined;
-  for await (const line of printedLines(child.stdout, print)) {
+  for await (const line of printedLines(child.stdout, shared, print)) {
     const ignored = /^(.*) \.\.\. ignored/.exec(line);
-    if (ignored?.[1] !== undefined) noteSkipped?.(ignored[1]);
+    if (ignored?.[1] !== undefined) skipped.push(ignored[1]);
     counts = countsIn(line) ?? counts;
   }
   const { code } = await child.status;
   return { code, counts };
 }
 
-function countsIn(line: string): TestCounts | undefined {
-  const found = SUMMARY_REGEXP.exec(line);
-  if (found === null) return undefined;
-  const [passed = 0, failed = 0, ignored = 0] = found.slice(1).map((word) => Number(word ?? 0));
-  return { passed, failed, ignored };
-}
-
-/** Prints the bytes, and yields each line without its colours. */
+/** Prints the bytes, or what `shared` makes of them. Yields each line without its colours. */
 async function* printedLines(
   bytes: ReadableStream<Uint8Array>,
+  shared: SharedOutput | undefined,
   print: typeof writeAll,
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder();
+  const encoder = new TextEncoder();
   let rest = "";
   for await (const piece of bytes) {
-    await print(piece);
+    // A part of a line, too: it names the test that runs.
+    if (shared === undefined) await print(piece);
     const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    for (const coloured of lines) yield coloured.replace(COLOUR_REGEXP, "");
+    for (const coloured of lines) {
+      const line = coloured.replace(COLOUR_REGEXP, "");
+      const shown = shared === undefined ? line : shared.shown(line);
+      if (shown === undefined) continue;
+      if (shared !== undefined) {
+        await print(encoder.encode(`${shown === line ? coloured : shown}\n`));
+      }
+      yield shown;
+    }
   }
 }
 

@@ -1,3 +1,5 @@
+import { pathToFileURL } from "node:url";
+
 /** Files whose tests wait for minutes in all, and compute little. They begin first. */
 const WAITING: readonly string[] = [
   "tests/e2e/paused_holder_test.ts",
@@ -8,6 +10,12 @@ const WAITING: readonly string[] = [
 /** The least files of a process, which loads all of larder. */
 const PART_FILES_MIN = 12;
 const PARTS_MAX = 8;
+
+/** Folders whose files share a module: nothing of a test stays when it ends. */
+const SHARING_REGEXP = /^tests\/(?:contract|http|property|unit)\//;
+
+/** The most files of one module. */
+const MODULE_FILES_MAX = 60;
 
 export interface TestCounts {
   readonly passed: number;
@@ -35,8 +43,9 @@ function filesBelow(path: string): readonly string[] {
   ));
 }
 
-/** Deals files of tests to processes, of which several may run at once. */
-export function partsOf(files: readonly string[]): readonly (readonly string[])[] {
+/** Deals files of tests to processes, of which `jobs` run at once. */
+export function partsOf(files: readonly string[], jobs: number): readonly (readonly string[])[] {
+  if (jobs === 1) return [files];
   const first = WAITING.filter((file) => files.includes(file));
   const others = files.filter((file) => !first.includes(file));
   const count = Math.min(PARTS_MAX, Math.max(1, Math.floor(others.length / PART_FILES_MIN)));
@@ -47,13 +56,85 @@ export function partsOf(files: readonly string[]): readonly (readonly string[])[
   return [first, ...parts].filter(({ length }) => length > 0);
 }
 
+/**
+ * The files that `deno test` gets in place of these. Loading all of larder takes as long as the
+ * tests of a file, and each module of `deno test` loads it anew. So a module in `folder` imports
+ * many files, one after the other.
+ */
+export function sharedModules(files: readonly string[], folder: string): readonly string[] {
+  const sharing = files.filter((file) => SHARING_REGEXP.test(file));
+  const count = Math.ceil(sharing.length / MODULE_FILES_MAX);
+  if (sharing.length <= count) return files;
+  const modules = Array.from({ length: count }, (_, module) => {
+    const path = `${folder}/${module}_test.ts`;
+    Deno.mkdirSync(folder, { recursive: true });
+    Deno.writeTextFileSync(
+      path,
+      sharing.filter((_, at) => at % count === module).map(importOf).join("\n"),
+    );
+    return path;
+  });
+  return [...modules, ...files.filter((file) => !sharing.includes(file))];
+}
+
+/** In front of the tests of a file is one that never runs, named after the file. */
+const MARK = "from ./";
+
+/** Code that registers the tests of a file, of which one fails if the file cannot be loaded. */
+function importOf(file: string): string {
+  const url = pathToFileURL(Deno.realPathSync(file)).href;
+  return `Deno.test.ignore(${JSON.stringify(MARK + file)}, () => {});
+await import(${JSON.stringify(url)}).catch((error) => (
+  Deno.test(${JSON.stringify(`./${file} loads`)}, () => { throw error; })
+));`;
+}
+
+/** Shows the output of modules with many files as if each file were one. */
+export class SharedOutput {
+  readonly #modules: string;
+  #marks = 0;
+
+  /** `folder` is that of the modules. */
+  constructor(folder: string) {
+    // Deno prints its path from the working directory.
+    this.#modules = `/${folder.split("/").slice(-2).join("/")}/`;
+  }
+
+  /** What to print in place of a line without colours; `undefined`: nothing. */
+  shown(line: string): string | undefined {
+    if (line.startsWith("running ") && line.includes(this.#modules)) return undefined;
+    const file = MARK_REGEXP.exec(line)?.[1];
+    if (file === undefined) return SUMMARY_REGEXP.test(line) ? this.#unmarked(line) : line;
+    this.#marks++;
+    return `running tests from ./${file}`;
+  }
+
+  #unmarked(line: string): string {
+    return line.replace(/ \| (\d+) ignored/, (_, ignored) => {
+      const others = Number(ignored) - this.#marks;
+      return others === 0 ? "" : ` | ${others} ignored`;
+    });
+  }
+}
+
+const MARK_REGEXP = new RegExp(`^${MARK}(.*) \\.\\.\\. ignored \\(.*\\)$`);
+const SUMMARY_REGEXP = /(\d+) passed.*\| (\d+) failed(?:.*?(\d+) ignored)?/;
+
+/** The counts of `deno test`, if this is its last line. */
+export function countsIn(line: string): TestCounts | undefined {
+  const found = SUMMARY_REGEXP.exec(line);
+  if (found === null) return undefined;
+  const [passed = 0, failed = 0, ignored = 0] = found.slice(1).map((word) => Number(word ?? 0));
+  return { passed, failed, ignored };
+}
+
 /** A test of a run, by its file and its name without the reason why it was skipped. */
 export interface SkippedTest {
   readonly file: string;
   readonly name: string;
 }
 
-const FILE_REGEXP = /^running \d+ tests? from (?:\.\/)?(.*)$/;
+const FILE_REGEXP = /^running (?:\d+ )?tests? from (?:\.\/)?(.*)$/;
 const SKIPPED_REGEXP = /^(.*) \(skipped: .*\.\.\. ignored/;
 
 /** The tests that the run with this log skipped. */
