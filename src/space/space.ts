@@ -8,6 +8,7 @@ import type { ActiveReads } from "./active_reads.ts";
 import { type EvictionRuns, FailedRuns } from "./eviction_runs.ts";
 import type { RunFigures } from "./evictor.ts";
 import type { GcDone, GcOrder } from "./gc_event.ts";
+import { Loan } from "./loan.ts";
 import type { Reservation, SpaceBudget } from "./space_budget.ts";
 import type { SpareRoom } from "./spare_room.ts";
 import type { Sweeper } from "./sweeper.ts";
@@ -48,6 +49,7 @@ export class Space implements AsyncDisposable {
   readonly #notifier = new Notifier();
   readonly #oneWaiting = pLimit(1);
   readonly #failedRuns = new FailedRuns();
+  readonly #loans = new Map<Loan, number>();
   #waitingBytes = 0;
   readonly #oneSweep = pLimit(1);
   /** The sweep that has not begun yet. */
@@ -109,13 +111,14 @@ export class Space implements AsyncDisposable {
   /** False where `bytes` would not fit even after every possible eviction. Evicts nothing. */
   mayFit(bytes: number): boolean {
     const { limitBytes, reservedBytes, pinnedBytes, freeBytes } = this.budget;
-    if (bytes <= freeBytes) return true;
-    return !this.#wouldFreeNothing && bytes + reservedBytes + pinnedBytes <= limitBytes;
+    if (bytes <= freeBytes + this.#lentBytes) return true;
+    return !this.#wouldFreeNothing &&
+      bytes + reservedBytes - this.#lentBytes + pinnedBytes <= limitBytes;
   }
 
   /** The same after a look at the pins of this moment. Never throws. */
   async fits(bytes: number): Promise<boolean> {
-    if (bytes <= this.budget.freeBytes) return true;
+    if (bytes <= this.budget.freeBytes + this.#lentBytes) return true;
     return !this.#wouldFreeNothing && await this.#couldFit(bytes, RESERVE_WAIT_MAX_MS);
   }
 
@@ -126,8 +129,20 @@ export class Space implements AsyncDisposable {
   async reserve(bytes: number): Promise<Reservation | undefined> {
     const untilMs = this.#deps.nowMs() + RESERVE_WAIT_MAX_MS;
     return await this.#ask("no space reserved", async () =>
-      await this.#accounts.take(bytes) ??
+      await this.#take(bytes) ??
         await this.#oneWaiting(() => this.#wait(bytes, untilMs)));
+  }
+
+  /**
+   * Lends free room for work that nobody waits for, and evicts nothing for it. Once another caller
+   * needs the room, the loan's signal fires. `undefined` when it does not fit. Never throws.
+   */
+  async lend(bytes: number): Promise<Loan | undefined> {
+    const reservation = await this.#ask("no space lent", () => this.#accounts.take(bytes));
+    if (reservation === undefined) return undefined;
+    const loan = new Loan(reservation, () => this.#loans.delete(loan));
+    this.#loans.set(loan, bytes);
+    return loan;
   }
 
   /**
@@ -136,7 +151,7 @@ export class Space implements AsyncDisposable {
    */
   async reserveSpare(bytes: number): Promise<Reservation | undefined> {
     return await this.#ask("no spare space reserved", async () => {
-      const taken = await this.#accounts.take(bytes);
+      const taken = await this.#take(bytes);
       if (taken !== undefined || !await this.hasSpare(bytes)) return taken;
       await this.#runs.run({
         targetBytes: () => this.budget.limitBytes - this.budget.reservedBytes - bytes,
@@ -237,6 +252,19 @@ export class Space implements AsyncDisposable {
     const { limitBytes, pinnedBytes } = this.budget;
     if (limitBytes === Infinity) return Infinity;
     return Math.floor(limitBytes - HEADROOM * Math.max(0, limitBytes - pinnedBytes));
+  }
+
+  get #lentBytes(): number {
+    return this.#loans.values().reduce((sum, bytes) => sum + bytes, 0);
+  }
+
+  /** Without eviction. Calls in what is lent, where nothing else is free. */
+  async #take(bytes: number): Promise<Reservation | undefined> {
+    const taken = await this.#accounts.take(bytes);
+    if (taken !== undefined || this.#loans.size === 0) return taken;
+    const over = Promise.all([...this.#loans.keys()].map((loan) => loan.callIn()));
+    await clock.within(over, RESERVE_WAIT_MAX_MS);
+    return await this.#accounts.take(bytes);
   }
 
   /** A locked database, for example, could not record a kept file either: `undefined`. */

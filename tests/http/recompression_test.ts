@@ -340,15 +340,38 @@ Deno.test("recompression: what another member replaced before its lease came is 
 
 const corrupted = (file: Uint8Array<ArrayBuffer>) => file.with(300, (file[300] ?? 0) ^ 1);
 
-Deno.test("recompression: nothing goes for it that was used within the hour", async () => {
+Deno.test("recompression: nothing goes for it, however long ago it was used", async () => {
   const other = makeStoreObject({ name: "other-1.0", size: 600_000, seed: 2 });
-  await using world = await worldOf({ objects: [object, other], limitBytes: 2_000_000 });
+  await using world = await worldOf({ objects: [object, other], limitBytes: 1_700_000 });
   await world.pull(object);
   await world.pull(other);
+  world.time.nowMs += 2 * HOUR_MS;
   const before = await Promise.all([object, other].map(world.keptOf));
-  await world.cache.recompress();
+  for (let run = 0; run < 2; run++) await world.cache.recompress();
   assert.deepEqual(await Promise.all([object, other].map(world.keptOf)), before);
   assert.equal(world.encoder.orders.length, 0);
+  const told = world.cache.logged("info").filter(({ msg }) => /waits for room/.test(msg));
+  assert.deepEqual(told.map(({ files }) => files), [2], "once");
+});
+
+Deno.test("recompression: a client that needs its room has it, and nothing goes", async () => {
+  const other = makeStoreObject({ name: "other-1.0", size: 600_000, seed: 2 });
+  const large = makeStoreObject({ name: "large-1.0", size: 2_300_000, seed: 3 });
+  const objects = [object, other, large];
+  await using world = await worldOf({ objects, limitBytes: 4_000_000 });
+  await world.pull(object);
+  await world.pull(other);
+  let pulling: Promise<unknown> | undefined;
+  world.encoder.onPiece = () => pulling ??= world.pull(large);
+  await world.cache.recompress();
+  assert.equal(world.encoder.orders.length, 1);
+  const kept = await Promise.all(objects.map(world.keptOf));
+  assert.deepEqual(kept.map((one) => one && (one.form ?? "as it came")), [
+    "as it came",
+    "as it came",
+    "as it came",
+  ]);
+  assert.deepEqual(world.cache.growingFiles(), []);
 });
 
 Deno.test("recompression: a client's NAR that comes in goes before it", async () => {

@@ -24,8 +24,8 @@ export class StubEncoder implements NarEncoder {
   readonly orders: EncodeOrder[] = [];
   /** Changes the encoded bytes, or throws in place of them. */
   fault: (file: Bytes) => Bytes = (file) => file;
-  /** Called before each piece. */
-  onPiece: () => void = () => undefined;
+  /** Called before each piece, and awaited unless the encoding is ended early. */
+  onPiece: () => unknown = () => undefined;
 
   start(order: EncodeOrder, turn: () => Promise<void>): NarEncoding {
     this.orders.push(order);
@@ -52,8 +52,9 @@ export class StubEncoder implements NarEncoder {
     return {
       encoded,
       write: async (bytes) => {
-        await turn();
-        this.onPiece();
+        const endedEarly = ended.promise.catch(() => undefined);
+        await Promise.race([turn(), endedEarly]);
+        await Promise.race([this.onPiece(), endedEarly]);
         pieces.push(bytes);
       },
       end: () => ended.resolve(),

@@ -1,6 +1,8 @@
+import { EitherSignal } from "../../base/either_signal.ts";
 import { lruOf } from "../../base/lru.ts";
 import { messageOf } from "../../base/failure.ts";
 import { removeIfPresent } from "../../base/files.ts";
+import { unlessAborted } from "../../base/unless_aborted.ts";
 import type { WorkLeases } from "../../locks/work_leases.ts";
 import {
   Irreplaceable,
@@ -63,7 +65,7 @@ export interface RecompressionDeps {
   readonly verifier: Pick<NarVerifier, "start">;
   /** NARs of files that were checked just now. */
   readonly decoded: Pick<DecodedNars, "names" | "take"> | undefined;
-  readonly space: Pick<Space, "reserveSpare" | "kept">;
+  readonly space: Pick<Space, "budget" | "lend" | "kept">;
   readonly reads: Pick<ActiveReads, "begin" | "has">;
   readonly downloads: Pick<Downloads, "has">;
   readonly leases: Pick<WorkLeases, "recompression">;
@@ -101,6 +103,9 @@ export class Recompression implements AsyncDisposable {
   #countedAtMs = -Infinity;
   readonly #timer;
   #running: Promise<void> | undefined;
+  /** For the log, at the end of a run. */
+  #replaced = { files: 0, formerBytes: 0, zstdBytes: 0 };
+  #waitingFiles = 0;
 
   constructor(deps: RecompressionDeps) {
     this.#deps = deps;
@@ -139,6 +144,14 @@ export class Recompression implements AsyncDisposable {
       // The memory is for those that come now.
       for (const name of names) decoded?.take(name)?.[Symbol.dispose]();
     }
+    this.#tell();
+  }
+
+  #tell(): void {
+    const { files, formerBytes: former_bytes, zstdBytes: zstd_bytes } = this.#replaced;
+    if (files === 0) return;
+    this.#replaced = { files: 0, formerBytes: 0, zstdBytes: 0 };
+    this.#deps.log.info("nars recompressed", { files, former_bytes, zstd_bytes });
   }
 
   async #count(): Promise<void> {
@@ -171,13 +184,23 @@ export class Recompression implements AsyncDisposable {
   async #round(): Promise<boolean> {
     const { nowMs } = this.#deps.publishing;
     const untilMs = nowMs() + ROUND_MS;
-    for await (const { narName, form, usedAtMs } of this.#used()) {
+    let waitingFiles = 0;
+    for await (const { narName, form, usedAtMs, fileSize } of this.#used()) {
       if (form !== undefined || !mayRecompress(narName)) continue;
+      if (fileSize > this.#deps.space.budget.freeBytes) {
+        waitingFiles++;
+        continue;
+      }
       if (this.#deps.sparesUsed && usedAtMs > nowMs() - QUIET_MS) continue;
       const outcome = await this.#replace(narName);
       if (outcome === "not ours") return false;
       if (outcome === "replaced" && nowMs() > untilMs) return true;
     }
+    if (waitingFiles > 0 && this.#waitingFiles === 0) {
+      const { freeBytes: free_bytes } = this.#deps.space.budget;
+      this.#deps.log.info("recompression waits for room", { files: waitingFiles, free_bytes });
+    }
+    this.#waitingFiles = waitingFiles;
     return false;
   }
 
@@ -224,29 +247,23 @@ export class Recompression implements AsyncDisposable {
   }
 
   async #encode(nar: NarRecord, kept: KeptFile): Promise<Exclude<Outcome, "not ours">> {
-    const { publishing, folder, space, reads, metrics, log } = this.#deps;
+    const { publishing, folder, space, metrics, log } = this.#deps;
     const startedAtMs = clock.nowMs();
-    const { name } = nar;
-    const fileBytesMax = Math.max(2 * kept.fileSize, nar.narSize >> 1) + (1 << 16);
-    using reservation = await space.reserveSpare(fileBytesMax);
-    if (reservation === undefined) return "later";
+    const { name, narSize } = nar;
+    const fileBytesMax = Math.min(narSize, Math.max(2 * kept.fileSize, narSize >> 1)) + (1 << 16);
+    using loan = await space.lend(fileBytesMax);
+    if (loan === undefined) return "later";
     const path = `${folder}/${name}.${dice.uuid()}.part`;
     try {
-      let encoded: Encoded | undefined;
-      // Eviction spares the file meanwhile.
-      const end = reads.begin(name);
-      try {
-        encoded = await this.#encodeInto(path, nar, fileBytesMax);
-      } finally {
-        end();
-      }
+      const encoded = await this.#encodeInto(path, nar, fileBytesMax, loan.signal);
       if (encoded === undefined) return "later";
       if (encoded.kind === "too-large") return "failed";
       if (encoded.kind === "undecodable") throw new Mismatch("undecodable", encoded.detail);
-      const { narDigest, narSize, fileDigest, fileSize } = encoded;
-      checkNarFacts(nar, { narHash: sha256FromDigest(narDigest), narSize });
-      await this.#checkEncoded(path, nar, fileSize);
+      const { narDigest, fileDigest, fileSize } = encoded;
+      checkNarFacts(nar, { narHash: sha256FromDigest(narDigest), narSize: encoded.narSize });
+      await this.#checkEncoded(path, nar, fileSize, loan.signal);
       if (!await this.#isFree(nar)) return "later";
+      const reservation = loan.keep();
       await publishNar(publishing, {
         ...{ name, path, fileHash: sha256FromDigest(fileDigest), fileSize, form: RECOMPRESSED },
         reservedBytes: reservation.ledgerBytes,
@@ -258,6 +275,9 @@ export class Recompression implements AsyncDisposable {
         backlogFiles: Math.max(0, backlogFiles - 1),
         zstdBytes: zstdBytes + fileSize,
       };
+      this.#replaced.files++;
+      this.#replaced.formerBytes += kept.fileSize;
+      this.#replaced.zstdBytes += fileSize;
       const tookMs = clock.nowMs() - startedAtMs;
       metrics.series("recompressed_bytes_total", { form: "former" }).add(kept.fileSize);
       metrics.series("recompressed_bytes_total", { form: "zstd" }).add(fileSize);
@@ -265,6 +285,10 @@ export class Recompression implements AsyncDisposable {
       const sizes = { former_size: kept.fileSize, file_size: fileSize };
       log.debug("nar recompressed", { nar: name, ...sizes, duration_ms: tookMs });
       return "replaced";
+    } catch (error) {
+      // Its own failure counts, too: the work ends wherever it is.
+      if (!loan.signal.aborted) throw error;
+      return "later";
     } finally {
       removeIfPresent(path);
     }
@@ -275,36 +299,53 @@ export class Recompression implements AsyncDisposable {
     path: string,
     nar: NarRecord,
     fileBytesMax: number,
+    calledIn: AbortSignal,
   ): Promise<Encoded | undefined> {
-    const { kept, encoder, level } = this.#deps;
-    const { signal } = this.#stopping;
-    const { narSize } = nar;
-    const file = await kept.find(nar, REQUEST_ID, { signal });
-    if (file === undefined) return undefined;
-    using decoded = this.#deps.decoded?.take(nar.name);
-    const compression = decoded === undefined ? nar.compression : "none";
-    const order = { compression, narSize, path, fileBytesMax, level };
-    using encoding = encoder.start(order, () => this.#idle());
-    let isOver = false;
-    encoding.encoded.then(() => isOver = true, () => isOver = true);
-    const { stored } = file;
-    const pieces = decoded ? [decoded.nar] : stored.read(0, stored.fileSize, { signal });
-    for await (const bytes of pieces) {
-      for (let at = 0; at < bytes.length && !isOver; at += PIECE_BYTES) {
-        await encoding.write(bytes.slice(at, at + PIECE_BYTES));
+    const { kept, encoder, reads, level } = this.#deps;
+    using either = new EitherSignal(this.#stopping.signal, calledIn);
+    const { signal } = either;
+    const { name, narSize } = nar;
+    // Eviction spares the file meanwhile.
+    const endRead = reads.begin(name);
+    try {
+      const file = await kept.find(nar, REQUEST_ID, { signal });
+      if (file === undefined) return undefined;
+      using decoded = this.#deps.decoded?.take(name);
+      const compression = decoded === undefined ? nar.compression : "none";
+      const order = { compression, narSize, path, fileBytesMax, level };
+      using encoding = encoder.start(order, () => this.#idle());
+      let isOver = false;
+      encoding.encoded.then(() => isOver = true, () => isOver = true);
+      // The thread may be at work, or wait for its turn.
+      const end = () => encoding[Symbol.dispose]();
+      if (signal.aborted) end();
+      else signal.addEventListener("abort", end, { once: true });
+      const { stored } = file;
+      const pieces = decoded ? [decoded.nar] : stored.read(0, stored.fileSize, { signal });
+      for await (const bytes of pieces) {
+        for (let at = 0; at < bytes.length && !isOver; at += PIECE_BYTES) {
+          await encoding.write(bytes.slice(at, at + PIECE_BYTES));
+        }
+        if (isOver) break;
       }
-      if (isOver) break;
+      encoding.end();
+      return await encoding.encoded;
+    } finally {
+      endRead();
     }
-    encoding.end();
-    return await encoding.encoded;
   }
 
   /** Reads the new file once: no encoder is trusted with the only copy. */
-  async #checkEncoded(path: string, nar: NarRecord, fileSize: number): Promise<void> {
+  async #checkEncoded(
+    path: string,
+    nar: NarRecord,
+    fileSize: number,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { narSize: narSizeMax } = nar;
     using checking = this.#deps.verifier.start({ path, compression: RECOMPRESSED, narSizeMax });
     checking.grown(fileSize, true);
-    checkNar(nar, await checking.measure);
+    checkNar(nar, await unlessAborted(checking.measure, signal));
   }
 
   /** Waits until no client waits for anything. */

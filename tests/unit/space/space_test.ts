@@ -49,6 +49,35 @@ Deno.test("space: reservations at the same time never promise more than there is
   assert.equal(taken.filter((one) => one !== undefined).length, 3);
 });
 
+Deno.test("space: what is lent is called in before anything is evicted", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  for (const seed of ["a", "b"]) await stocked.store(seed, 200);
+  const { space } = stocked;
+  const loan = await space.lend(500);
+  assert.ok(loan);
+  assert.equal(await space.lend(200), undefined);
+  assert.ok(!loan.signal.aborted, "a borrower calls nothing in");
+  loan.signal.addEventListener("abort", () => loan[Symbol.dispose]());
+  assert.ok(space.mayFit(600));
+
+  using taken = await space.reserve(600);
+
+  assert.ok(taken && loan.signal.aborted);
+  assert.deepEqual(await stocked.stored(SEEDS), ["a", "b"]);
+});
+
+Deno.test("space: what a borrower has kept is not called in", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  const { space } = stocked;
+  using loan = await space.lend(500);
+  assert.equal(loan?.keep().bytes, 500);
+
+  using taken = await space.reserve(600);
+
+  assert.equal(taken, undefined);
+  assert.ok(!loan?.signal.aborted);
+});
+
 Deno.test("space: NARs that are kept at the same time sweep what is left once", async () => {
   await using stocked = await StockedSpace.open(10_000);
   const { space } = stocked;
