@@ -67,6 +67,8 @@ export interface EndedRequest {
   readonly answeredAtMs: number;
   readonly endedAtMs: number;
   readonly bytes: number;
+  /** Of a hit or a joined one: those that no upstream would have sent. */
+  readonly unsavedBytes?: number;
   /** True if no request of the client runs behind it. */
   readonly isLast: boolean;
 }
@@ -257,7 +259,9 @@ export class OpenPull {
     for (const { known, waitedMs, isInVain } of upstreams) {
       if (waitedMs > 0 && (result === "absent" || isInVain)) known.inVain++;
     }
-    if (result === "hit" || result === "joined") this.#savedBytes += request.bytes;
+    if (result === "hit" || result === "joined") {
+      this.#savedBytes += request.bytes - (request.unsavedBytes ?? 0);
+    }
     this.#shares.add(SHARE.waiting, startedAtMs, firstByteAtMs);
     if (request.isLast) this.#addLast(SHARE.sending, firstByteAtMs, endedAtMs);
     else this.#shares.add(SHARE.sending, firstByteAtMs, endedAtMs);

@@ -129,6 +129,41 @@ Deno.test("nar forms: ranges are those of the form that was asked for", async ()
   assert.equal(upstream.count(/^\/nar\//), 1);
 });
 
+Deno.test("nar forms: a former name saves the stored file at most, in stats and in pulls", async () => {
+  await using world = await pulled();
+  const { cache, path } = world;
+  const { file, name } = await recompressed(cache, object);
+  const figures = async () => {
+    const { saved_bytes, served_bytes } = (await (await cache.get("/stats")).json()).traffic;
+    const [pull] = await (await cache.get("/pulls")).json();
+    return [saved_bytes, served_bytes, pull.saved_bytes, pull.bytes];
+  };
+  /** Gets a NAR file, and the bytes that count for it, once they do. */
+  const got = async (path: string, headers = {}) => {
+    const before = await figures();
+    const sent = (await (await cache.get(path, headers)).bytes()).length;
+    let counted: readonly number[] = [];
+    await eventually("its bytes count", async () => {
+      counted = (await figures()).map((bytes, index) => bytes - (before[index] ?? 0));
+      return counted[1] === sent && counted[3] === sent;
+    });
+    return { sent, saved: [counted[0], counted[2]] };
+  };
+
+  const whole = await got(path);
+  assert.ok(whole.sent > file.length);
+  assert.deepEqual(whole.saved, [file.length, file.length]);
+
+  const half = whole.sent >> 1;
+  const part = await got(path, { range: `bytes=0-${half - 1}` });
+  assert.equal(part.sent, half);
+  const saved = Math.round(half * file.length / whole.sent);
+  assert.deepEqual(part.saved, [saved, saved]);
+
+  const kept = await got(`/nar/${name}`);
+  assert.deepEqual(kept.saved, [file.length, file.length]);
+});
+
 Deno.test("nar forms: a zstd name gets zstd of a NAR whose file was evicted", async () => {
   await using world = await pulled();
   const { cache, path } = world;

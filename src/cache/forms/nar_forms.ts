@@ -105,16 +105,16 @@ export function formFacts(
   to: Compression,
 ): NarFacts {
   if (to === compression) return file;
-  const { cacheResult, isFirstOfPrefetch = false } = file;
+  const { cacheResult, isFirstOfPrefetch = false, fileSize: madeOfBytes } = file;
   const { narHash, narSize } = nar;
-  if (to === "none") return { cacheResult, isFirstOfPrefetch, fileSize: narSize, tag: narHash };
-  const fileSize = spokenSize(to, narSize);
-  return { cacheResult, isFirstOfPrefetch, fileSize, tag: `${narHash}-${to}` };
+  const facts = { cacheResult, isFirstOfPrefetch, madeOfBytes };
+  if (to === "none") return { ...facts, fileSize: narSize, tag: narHash };
+  return { ...facts, fileSize: spokenSize(to, narSize), tag: `${narHash}-${to}` };
 }
 
 /** Size and bytes are known once the NAR is here. */
-export function unknownFacts({ cacheResult }: NarFacts): NarFacts {
-  return { cacheResult, fileSize: undefined, tag: undefined };
+export function unknownFacts({ cacheResult, fileSize: madeOfBytes }: NarFacts): NarFacts {
+  return { cacheResult, fileSize: undefined, tag: undefined, madeOfBytes };
 }
 
 function speakerOf(compression: Compression, narSize: number): PieceSpeaker {

@@ -24,6 +24,8 @@ export interface NarFacts {
   readonly fileSize: number | undefined;
   /** An entity tag of these very bytes; `undefined` until they are known. */
   readonly tag: string | undefined;
+  /** Size of the file that it is made of, where that has another form. */
+  readonly madeOfBytes?: number | undefined;
   /** True for the first GET of a prefetched file, and for each HEAD before it. */
   readonly isFirstOfPrefetch?: boolean;
 }

@@ -48,12 +48,14 @@ export class Answer {
 export class StreamAnswer extends Answer {
   /** The counter of its bytes. */
   readonly served: Series | undefined;
+  readonly unsaved: UnsavedBytes | undefined;
   /** Called once the body is sent (`isWhole`), or its connection broke. */
   readonly release: ((isWhole: boolean) => void) | undefined;
 
-  constructor(body: Body, parts: AnswerParts, { served, release }: StreamParts) {
+  constructor(body: Body, parts: AnswerParts, { served, unsaved, release }: StreamParts) {
     super(body, parts.status, fieldsOf(parts));
     this.served = served;
+    this.unsaved = unsaved;
     this.release = release;
   }
 }
@@ -69,8 +71,15 @@ export class HandedOverAnswer extends Answer {
   }
 }
 
+/** Of how many sent bytes a stored NAR is no saving: an upstream would have sent fewer. */
+export interface UnsavedBytes {
+  readonly counter: Series;
+  of(sentBytes: number): number;
+}
+
 export interface StreamParts {
   readonly served?: Series | undefined;
+  readonly unsaved?: UnsavedBytes | undefined;
   readonly release?: ((isWhole: boolean) => void) | undefined;
 }
 

@@ -146,8 +146,12 @@ export class RequestObserver {
   ): void {
     const { answer, span, pull } = answered;
     const outcome = OUTCOMES[ended];
+    let unsavedBytes = 0;
     if (answer instanceof StreamAnswer) {
-      answer.served?.add(sentBytes ?? announcedBytes(answer));
+      const bytes = sentBytes ?? announcedBytes(answer);
+      answer.served?.add(bytes);
+      unsavedBytes = answer.unsaved?.of(bytes) ?? 0;
+      answer.unsaved?.counter.add(unsavedBytes);
       answer.release?.(outcome === "complete");
     }
     const endedAtMs = clock.nowMs();
@@ -160,7 +164,8 @@ export class RequestObserver {
         this.#deps.pulls?.narinfoHit(pull, narName, body.length, answered.startedAtMs, endedAtMs);
       } else {
         const waits = delivery?.waits ?? [];
-        this.#notePulled(answered, pull, { endedAtMs, answeredAtMs, sentBytes, waits });
+        const sent = { sentBytes, unsavedBytes, waits };
+        this.#notePulled(answered, pull, { endedAtMs, answeredAtMs, ...sent });
       }
     }
     if (span === undefined) return this.#log(answered, ended, sentBytes);
@@ -173,10 +178,11 @@ export class RequestObserver {
   #notePulled(
     { route, request, answer, startedAtMs }: Answered,
     pull: OpenPull,
-    { endedAtMs, answeredAtMs = endedAtMs, sentBytes, waits }: {
+    { endedAtMs, answeredAtMs = endedAtMs, sentBytes, unsavedBytes, waits }: {
       readonly endedAtMs: number;
       readonly answeredAtMs: number | undefined;
       readonly sentBytes: number | undefined;
+      readonly unsavedBytes: number;
       /** When the client had all that there was of the body. */
       readonly waits: readonly Stretch[];
     },
@@ -197,7 +203,7 @@ export class RequestObserver {
     const bytes = sentBytes ?? announcedBytes(answer);
     const times = { startedAtMs, answeredAtMs, endedAtMs };
     const how = { kind, result: result ?? "absent", isFromUpstream } as const;
-    const ended = { ...how, ...times, name, bytes };
+    const ended = { ...how, ...times, name, bytes, unsavedBytes };
     pulls.requestEnded(pull, ended, kind === "narinfo" ? asked : name, waits);
   }
 

@@ -31,6 +31,7 @@ import {
   isByCommand,
   requestSeries,
   servedBytes,
+  unsavedBytes,
 } from "./request_series.ts";
 import type { Route } from "./router.ts";
 
@@ -57,6 +58,7 @@ export function narRoute(deps: NarRouteDeps): Route {
   const requests = requestSeries(metrics, "nar");
   const served = metrics.series("nar_served_total", {});
   const bytes = servedBytes(metrics, "nar");
+  const unsavedSeries = metrics.series("unsaved_bytes_total", {});
 
   const counted = async <Found extends NarFacts>(
     origin: AbsenceOrigin,
@@ -123,7 +125,8 @@ export function narRoute(deps: NarRouteDeps): Route {
           return countedAnswer(handed, result, name);
         }
         const body = await bodyOf(answer, plan, request);
-        const stream = { served: bytes[result], release: answer.release };
+        const unsaved = unsavedBytes(unsavedSeries, answer, result);
+        const stream = { served: bytes[result], unsaved, release: answer.release };
         return countedAnswer(streamAnswer(body, plan.parts, stream), result, name);
       },
       ...(remove === undefined ? {} : { DELETE: removeHandler(parseNarName, remove) }),

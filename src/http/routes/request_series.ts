@@ -1,7 +1,7 @@
 import { COMMAND_HEADER, PREFETCHED_HEADER } from "../../base/command_request.ts";
 import type { NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { Metrics, Series } from "../../telemetry/metrics.ts";
-import type { CountedResult } from "../message/answer.ts";
+import type { CountedResult, UnsavedBytes } from "../message/answer.ts";
 import type { ClientRequest } from "../message/client_request.ts";
 
 export function countedAs(
@@ -39,6 +39,23 @@ export function requestSeries(
     JOINED: metrics.series("cache_requests_total", { kind, result: "joined" }),
     prefetched: metrics.series("cache_requests_total", { kind, result: "prefetched" }),
     command: metrics.series("cache_requests_total", { kind, result: "command" }),
+  };
+}
+
+/**
+ * The sent bytes of a hit or a joined request that are not saved: those beyond the file that the
+ * answer is made of, in proportion for a part. `undefined`: all are saved, or none is.
+ */
+export function unsavedBytes(
+  counter: Series,
+  { fileSize, madeOfBytes }: Pick<NarFacts, "fileSize" | "madeOfBytes">,
+  result: CountedResult,
+): UnsavedBytes | undefined {
+  if (madeOfBytes === undefined || result !== "HIT" && result !== "JOINED") return undefined;
+  const share = fileSize === undefined ? 1 : madeOfBytes / Math.max(fileSize, madeOfBytes, 1);
+  return {
+    counter,
+    of: (sentBytes) => sentBytes - Math.min(Math.round(sentBytes * share), madeOfBytes),
   };
 }
 

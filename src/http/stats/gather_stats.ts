@@ -173,9 +173,10 @@ export function trafficStats(metrics: StatsSources["metrics"]): TrafficStats {
   const of = (source: "hit" | "miss" | "joined" | "prefetched") =>
     metrics.value("served_bytes_total", { kind: "narinfo", source }) +
     metrics.value("served_bytes_total", { kind: "nar", source });
-  const saved_bytes = of("hit") + of("joined");
+  const shared_bytes = of("hit") + of("joined");
   const upstream_bytes = metrics.value("upstream_bytes_total", {});
-  const served_bytes = saved_bytes + of("miss") + of("prefetched");
+  const served_bytes = shared_bytes + of("miss") + of("prefetched");
+  const saved_bytes = shared_bytes - metrics.value("unsaved_bytes_total", {});
   return { served_bytes, upstream_bytes, saved_bytes };
 }
 

@@ -27,6 +27,10 @@ export const COUNTERS = {
       source: ["hit", "miss", "joined", "prefetched", "command"],
     },
   },
+  unsaved_bytes_total: {
+    help: "Bytes of hits and joined requests beyond the file that their answers are made of",
+    labels: {},
+  },
   prefetch_total: {
     help: "Narinfos and NARs that larder fetched ahead of requests, or skipped, by result",
     labels: { kind: ["narinfo", "nar"], result: ["used", "wasted", "failed", "skipped"] },
