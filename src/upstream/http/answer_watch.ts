@@ -89,7 +89,7 @@ export class AnswerWatch implements Disposable {
 
   #wait(step: string, limitMs: number, waitedMs: number): void {
     this.#limit?.[Symbol.dispose]();
-    this.#limit = clock.countdown(Math.max(0, limitMs - waitedMs), () => {
+    this.#limit = clock.countdown(limitMs - waitedMs, () => {
       this.#onLate(new UpstreamTimeout(step, limitMs));
     });
   }
