@@ -268,6 +268,7 @@ export class Recompression implements AsyncDisposable {
         ...{ name, path, fileHash: sha256FromDigest(fileDigest), fileSize, form: RECOMPRESSED },
         reservedBytes: reservation.ledgerBytes,
         replaces: { at: kept.at, quietSinceMs: publishing.nowMs() - QUIET_MS },
+        keptAtMs: kept.keptAtMs,
       });
       await space.kept(reservation);
       const { backlogFiles, zstdBytes } = this.#counts;
