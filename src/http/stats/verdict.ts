@@ -10,6 +10,9 @@ import { upstreamStateOf } from "./shown_state.ts";
 /** Below this, downloads soon stop being stored. */
 const DISK_FREE_MIN_BYTES = 2 ** 30;
 
+/** With a set limit, that much is enough beside a full larder: for its database, and for others. */
+const FULL_FREE_MIN_BYTES = 256 * 2 ** 20;
+
 /** With less free of what `auto` leaves, something else fills the disk: no download does. */
 const RESERVE_FREE_MIN_SHARE = 1 / 2;
 
@@ -57,7 +60,7 @@ export function verdictOf(
   );
   const faults = [
     ...ofUpstreams,
-    ...spaceFaults(isDiskKnown ? { ...size, disk_free_bytes: null } : size),
+    ...spaceFaults(isDiskKnown ? { ...size, disk_free_bytes: null } : size, isOfBucket),
     ...isOfBucket || isDiskKnown ? [] : limitFaults(size),
     ...members.filter(({ state }) => state === "gone").map((one) => memberFault(one, atMs)),
     ...present.map((one) => problemFault(one, atMs)),
@@ -147,16 +150,16 @@ const DISK_HINTS: Readonly<Record<LimitSource, string>> = {
   unknown: "make room, or set --cache-max-size",
 };
 
-function spaceFaults(
-  { pinned_bytes, limit_bytes, limit_source, disk_free_bytes, disk_reserve_bytes }: SizeStats,
-): FaultStats[] {
+function spaceFaults(size: SizeStats, isOfBucket: boolean): FaultStats[] {
+  const { pinned_bytes, limit_bytes, limit_source, disk_free_bytes, disk_reserve_bytes } = size;
   const faults: FaultStats[] = [];
   // On a small disk, larder itself leaves less.
   const freeMinBytes = Math.min(
     DISK_FREE_MIN_BYTES,
     RESERVE_FREE_MIN_SHARE * (disk_reserve_bytes ?? Infinity),
   );
-  if (disk_free_bytes !== null && disk_free_bytes < freeMinBytes) {
+  const isEnough = !isOfBucket && freeOnceFull(size) >= FULL_FREE_MIN_BYTES;
+  if (disk_free_bytes !== null && disk_free_bytes < freeMinBytes && !isEnough) {
     const text = `The disk has only ${formatBytes(disk_free_bytes)} left`;
     faults.push({ level: "warn", text, hint: DISK_HINTS[limit_source] });
   }
@@ -165,6 +168,14 @@ function spaceFaults(
     faults.push({ level: "warn", text, hint: moreRoomHint(limit_source) });
   }
   return faults;
+}
+
+/** The free bytes of the disk once larder has filled its set limit; without one it fills the disk. */
+function freeOnceFull(
+  { used_bytes, limit_bytes, limit_source, disk_free_bytes }: SizeStats,
+): number {
+  if (limit_source !== "set" || limit_bytes === null || disk_free_bytes === null) return 0;
+  return disk_free_bytes - Math.max(0, limit_bytes - used_bytes);
 }
 
 /** The part of a disk's room that a limit may take: others need some, too. */

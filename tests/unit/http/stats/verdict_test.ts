@@ -93,6 +93,23 @@ Deno.test("verdict: a limit above the disk cannot hold, and it says what to set"
   ) assert.equal(verdict(fits).is_well, true);
 });
 
+Deno.test("verdict: a small disk is well, if enough is left once larder has filled its limit", () => {
+  const MIB = 2 ** 20;
+  const full = {
+    ...{ ...ROOMY, limit_source: "set" as const, limit_bytes: 44 * MIB },
+    ...{ used_bytes: 42.5 * MIB, disk_free_bytes: 490.9 * MIB },
+  };
+  const wellWith = (size: Partial<SizeStats>, isOfBucket = false) =>
+    verdict({ size: { ...full, ...size }, isOfBucket }).is_well;
+  assert.equal(wellWith({}), true);
+  assert.equal(wellWith({ disk_free_bytes: 257.5 * MIB }), true);
+  assert.equal(wellWith({ disk_free_bytes: 257 * MIB }), false, "near its end");
+  assert.equal(wellWith({ limit_bytes: 300 * MIB }), false, "larder still takes the rest");
+  assert.equal(wellWith({ limit_bytes: 40 * MIB }), true, "larder takes no more");
+  assert.equal(wellWith({ limit_bytes: null, limit_source: "unlimited" }), false);
+  assert.equal(wellWith({}, true), false, "the limit is that of a bucket");
+});
+
 Deno.test("verdict: the room that larder leaves free is no fault, on a disk of any size", () => {
   for (const mib of [312, 9 * 1024, 100 * 1024, 1024 * 1024]) {
     const totalBytes = mib * 2 ** 20;
