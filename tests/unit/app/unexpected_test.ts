@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { logUnexpected } from "../../../src/app/serve.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { eventually } from "../../support/eventually.ts";
 
 Deno.test("logUnexpected: an uncaught error is a log line, and the process goes on", async () => {
   const lines: string[] = [];
@@ -9,7 +10,7 @@ Deno.test("logUnexpected: an uncaught error is a log line, and the process goes 
   setTimeout(() => {
     throw new Error("a bug in a timer");
   });
-  await new Promise((resolve) => setTimeout(resolve, 10));
+  await eventually("both are logged", () => lines.length === 2);
 
   const errors = lines.map((line) => JSON.parse(line)).map(({ level, error }) => [level, error]);
   assert.deepEqual(errors.sort(), [["error", "a bug in a promise"], ["error", "a bug in a timer"]]);
