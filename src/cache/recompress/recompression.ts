@@ -311,6 +311,8 @@ export class Recompression implements AsyncDisposable {
     try {
       const file = await kept.find(nar, REQUEST_ID, { signal });
       if (file === undefined) return undefined;
+      // Nothing reads it where its NAR is in memory.
+      await using stored = file.stored;
       using decoded = this.#deps.decoded?.take(name);
       const compression = decoded === undefined ? nar.compression : "none";
       const order = { compression, narSize, path, fileBytesMax, level };
@@ -321,7 +323,6 @@ export class Recompression implements AsyncDisposable {
       const end = () => encoding[Symbol.dispose]();
       if (signal.aborted) end();
       else signal.addEventListener("abort", end, { once: true });
-      const { stored } = file;
       const pieces = decoded ? [decoded.nar] : stored.read(0, stored.fileSize, { signal });
       for await (const bytes of pieces) {
         for (let at = 0; at < bytes.length && !isOver; at += PIECE_BYTES) {
