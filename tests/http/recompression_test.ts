@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { NO_OTHER_MEMBERS } from "../../src/locks/work_leases.ts";
 import { type Compression, COMPRESSIONS } from "../../src/nix/compression.ts";
 import { playRuntime } from "../../src/runtime/current.ts";
-import { SystemClock } from "../../src/runtime/clock.ts";
+import { SystemClock, type Timer } from "../../src/runtime/clock.ts";
 import { available } from "../support/compressors.ts";
 import { decompress } from "../support/decompressors.ts";
 import type { Dialect } from "../support/dialects.ts";
+import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { corruptByteAt, Gate } from "../support/faults.ts";
 import { testUnless } from "../support/program.ts";
@@ -20,6 +21,8 @@ import { ALLOWED, push, pushOf, WRITE_TOKEN } from "../support/uploading.ts";
 const HOUR_MS = 3_600_000;
 /** Between two looks at whether larder is idle. */
 const IDLE_EVERY_MS = 1_000;
+/** From the start to the first count. */
+const FIRST_COUNT_MS = 3_000;
 const object = makeStoreObject({ name: "thing-1.0", size: 700_000 });
 const { storePathHash } = object;
 
@@ -238,6 +241,37 @@ Deno.test("recompression: the files that are left, and the bytes in zstd, are co
   assert.deepEqual(await counted(), [0, bytes]);
   const { size } = await readStats(await world.cache.get("/stats"));
   assert.equal(size.recompressed_bytes, bytes);
+});
+
+/** Counts at once after a start, and runs nothing by itself. */
+class FirstCountSoon extends SystemClock implements Disposable {
+  readonly #played = playRuntime({ clock: this });
+
+  override after(ms: number, due: () => void, holdsProcess?: boolean): Timer {
+    return super.after(ms === FIRST_COUNT_MS ? 0 : ms, due, holdsProcess);
+  }
+
+  override every(ms: number, beat: () => void, holdsProcess?: boolean): Timer {
+    return super.every(60 * ms, beat, holdsProcess);
+  }
+
+  [Symbol.dispose](): void {
+    this.#played[Symbol.dispose]();
+  }
+}
+
+Deno.test("recompression: the bytes in zstd are known seconds after a start, before any run", async () => {
+  await using world = await worldOf();
+  await world.pull(object);
+  await world.cache.recompress();
+  const { metadata, nars } = world.cache;
+  const bytes = (await world.keptOf(object))?.fileSize;
+  using _clock = new FirstCountSoon();
+  await using again = await worldOf({ metadata, nars });
+  await eventually("the bytes are counted", async () => {
+    const { size } = await readStats(await again.cache.get("/stats"));
+    return size.recompressed_bytes === bytes;
+  });
 });
 
 Deno.test("recompression: a file that a client got in part stays for an hour", async () => {

@@ -50,6 +50,9 @@ const PIECE_BYTES = 32 * 1024;
 const FAILED_MS = 60 * 60 * 1_000;
 const FAILED_MAX = 10_000;
 
+/** From the start to the first count, which the start need not wait for. */
+const FIRST_COUNT_MS = 3_000;
+
 /** Between two counts of all files. Its own work changes the figures at once. */
 const COUNT_EVERY_MS = 10 * 60 * 1_000;
 
@@ -102,6 +105,8 @@ export class Recompression implements AsyncDisposable {
   #counts: RecompressionCounts = { backlogFiles: 0, zstdBytes: 0 };
   #countedAtMs = -Infinity;
   readonly #timer;
+  readonly #firstTimer;
+  #firstCount: Promise<void> | undefined;
   #running: Promise<void> | undefined;
   /** For the log, at the end of a run. */
   #replaced = { files: 0, formerBytes: 0, zstdBytes: 0 };
@@ -110,6 +115,8 @@ export class Recompression implements AsyncDisposable {
   constructor(deps: RecompressionDeps) {
     this.#deps = deps;
     this.#timer = clock.every(LOOK_EVERY_MS, () => void this.run(), false);
+    const begin = () => void (this.#firstCount = this.#countFirst());
+    this.#firstTimer = clock.after(FIRST_COUNT_MS, begin, false);
   }
 
   /** As of the last count, and of what it has done since. */
@@ -129,8 +136,9 @@ export class Recompression implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#timer.cancel();
+    this.#firstTimer.cancel();
     this.#stopping.abort(new Error("larder stops"));
-    await this.#running;
+    await Promise.all([this.#running, this.#firstCount]);
   }
 
   async #rounds(): Promise<void> {
@@ -155,13 +163,27 @@ export class Recompression implements AsyncDisposable {
   }
 
   async #count(): Promise<void> {
+    this.#counts = await this.#counted();
+    this.#countedAtMs = clock.nowMs();
+  }
+
+  /** The figures of the page, before the first run: that counts again, and tells what fails. */
+  async #countFirst(): Promise<void> {
+    try {
+      const counts = await this.#counted();
+      if (this.#countedAtMs === -Infinity) this.#counts = counts;
+    } catch {
+      // The run meets it, too.
+    }
+  }
+
+  async #counted(): Promise<RecompressionCounts> {
     let [backlogFiles, zstdBytes] = [0, 0];
     for await (const { narName, form, fileSize } of this.#used()) {
       if (form !== undefined) zstdBytes += fileSize;
       else if (mayRecompress(narName)) backlogFiles++;
     }
-    this.#counts = { backlogFiles, zstdBytes };
-    this.#countedAtMs = clock.nowMs();
+    return { backlogFiles, zstdBytes };
   }
 
   /** The kept files, those of the newest uses first. */
