@@ -69,8 +69,9 @@ async function fsckCommand(args: readonly string[], process: CommandProcess): Pr
 
 function progressLine(last: FsckProgress | undefined): string {
   if (last === undefined) return "checking the database";
-  const { shardsDone, shardsAll, files, bytes } = last;
-  const percent = Math.floor(100 * shardsDone / shardsAll);
+  const { filesAll, files, bytes } = last;
+  // A running server may add some meanwhile.
+  const percent = Math.floor(100 * Math.min(1, files / Math.max(1, filesAll)));
   return `${percent} % checked: ${counted(files, "NAR file")}, ${formatBytes(bytes)}`;
 }
 

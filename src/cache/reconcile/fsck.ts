@@ -46,8 +46,8 @@ export interface FsckProblem {
 
 /** The progress of a check. */
 export interface FsckProgress {
-  readonly shardsDone: number;
-  readonly shardsAll: number;
+  /** Those that the database counted at the start. */
+  readonly filesAll: number;
   readonly files: number;
   readonly bytes: number;
 }
@@ -70,9 +70,10 @@ export async function fsck(
   const { metadata, nars } = deps;
   const damage = await metadata.damage();
   for (const detail of damage) watcher.problem({ kind: "database", detail, mended: false });
-  let [files, bytes, shardsDone] = [0, 0, 0];
-  const progress = () => ({ shardsDone, shardsAll: SHARDS.length, files, bytes });
+  let [filesAll, files, bytes] = [0, 0, 0];
+  const progress = () => ({ filesAll, files, bytes });
   if (damage.length > 0) return progress();
+  filesAll = (await metadata.stock()).keptFiles;
   for (const shard of SHARDS) {
     deps.signal.throwIfAborted();
     const there = await Array.fromAsync(nars.list(shard, { sizes: true }));
@@ -85,7 +86,6 @@ export async function fsck(
       bytes += row.fileSize;
       watcher.progress(progress());
     }
-    shardsDone++;
     watcher.progress(progress());
   }
   await checkSums(deps, order, watcher);

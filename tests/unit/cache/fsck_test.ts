@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { fsck, type FsckProblem } from "../../../src/cache/reconcile/fsck.ts";
+import { fsck, type FsckProblem, type FsckProgress } from "../../../src/cache/reconcile/fsck.ts";
 import { Repairer } from "../../../src/cache/reconcile/repairer.ts";
 import type { StoredName } from "../../../src/nix/stored_name.ts";
 import { Sweeper } from "../../../src/space/sweeper.ts";
@@ -59,7 +59,16 @@ Deno.test("fsck: damage that the metadata store finds in itself stays a problem"
   assert.deepEqual(await scene.fsck({ repair: true }), [problem]);
 });
 
+Deno.test("fsck: its progress counts files, however their names begin", async () => {
+  await using scene = new Scene();
+  for (const seed of ["one", "two", "three"]) await scene.keep(seed);
+  await scene.fsck();
+  const shares = scene.progress.map(({ files, filesAll }) => `${files} of ${filesAll}`);
+  assert.deepEqual([...new Set(shares)], ["0 of 3", "1 of 3", "2 of 3", "3 of 3"]);
+});
+
 class Scene implements AsyncDisposable {
+  readonly progress: FsckProgress[] = [];
   readonly nars = new MemoryNarStore();
   readonly #metadata: MemoryMetadataStore & { damage(): Promise<readonly string[]> };
   readonly #folder = tempFolder();
@@ -77,7 +86,7 @@ class Scene implements AsyncDisposable {
     const problems: FsckProblem[] = [];
     await fsck({ ...stores, ...STAYS, repairer }, { verifyContent: false, repair }, {
       problem: (problem) => void problems.push(problem),
-      progress: () => undefined,
+      progress: (progress) => void this.progress.push(progress),
     });
     return problems;
   }
