@@ -52,10 +52,7 @@ export interface KeptFile {
   readonly seal?: Seal;
   readonly fileHash: Sha256;
   readonly fileSize: number;
-  /**
-   * When it came: a recompressed file has the time of the one that it was made of. `undefined` for a
-   * file that an older larder stored.
-   */
+  /** `undefined` for a file that an older larder stored. */
   readonly keptAtMs?: number;
   /** Its compression, where larder has recompressed it; `undefined`: that of its name. */
   readonly form?: "zstd";

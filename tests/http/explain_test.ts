@@ -167,35 +167,31 @@ Deno.test("explain: the upstream that sent the file is named, until a restart", 
   );
 });
 
-Deno.test("explain: a recompressed path keeps its time and its upstream, over a restart", async () => {
+Deno.test("explain: a path is in zstd since a time, from its upstream, over a restart", async () => {
   using folder = tempFolder();
   await using nars = new MemoryNarStore();
   const path = `${folder.path}/db.sqlite`;
   await using upstream = await fakeUpstream({ objects: [other], stored: true });
   const upstreams = [upstream];
-  const origin = (told: Explanation) => told.reasons.find((one) => one.includes("fetched its NAR"));
-  const isInZstd = (told: Explanation) => told.reasons.some((one) => one.includes("it in zstd."));
   const recompress = { level: 9, encoder: new StubEncoder() };
+  const sentence = "larder keeps its NAR file in zstd since 2026-01-02 17:00 UTC. " +
+    `It was fetched from ${upstream.url}.`;
   let nowMs = Date.UTC(2026, 0, 2, 12);
-  let before: Explanation;
   {
     await using metadata = new SqliteMetadataStore(await openDatabase(path));
     const options = { upstreams, metadata, nars, nowMs: () => nowMs, recompress };
     await using cache = await TestCache.open(options);
     await pull(cache, other);
     await cache.downloadsOver();
-    before = await explain(cache, other.storePathHash);
     nowMs += 5 * 3_600_000;
     await cache.recompress();
-    const told = await explain(cache, other.storePathHash);
-    assert.deepEqual([isInZstd(before), isInZstd(told)], [false, true]);
-    assert.match(origin(before) ?? "", / at 2026-01-02 12:00 UTC, from http/);
-    assert.equal(origin(told), origin(before));
+    const { reasons } = await explain(cache, other.storePathHash);
+    assert.ok(reasons.includes(sentence), reasons.join("\n"));
   }
   await using metadata = new SqliteMetadataStore(await openDatabase(path));
   await using cache = await TestCache.open({ upstreams, metadata, nars });
-  const told = await explain(cache, other.storePathHash);
-  assert.deepEqual([origin(told), isInZstd(told)], [origin(before), true]);
+  const { reasons } = await explain(cache, other.storePathHash);
+  assert.ok(reasons.includes(sentence), reasons.join("\n"));
 });
 
 Deno.test("explain: a path from before a restart has its name after its eviction", async () => {

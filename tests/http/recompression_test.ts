@@ -388,6 +388,15 @@ Deno.test("recompression: nothing goes for it, however long ago it was used", as
   assert.deepEqual(told.map(({ files }) => files), [2], "once");
 });
 
+Deno.test("recompression: the log says, too, that the room beside a file is short by little", async () => {
+  await using world = await worldOf({ limitBytes: 1_440_000 });
+  await world.pull(object);
+  await world.cache.recompress();
+  assert.equal(world.encoder.orders.length, 0);
+  const told = world.cache.logged("info").filter(({ msg }) => /waits for room/.test(msg));
+  assert.deepEqual(told.map(({ files }) => files), [1]);
+});
+
 Deno.test("recompression: a client that needs its room has it, and nothing goes", async () => {
   const other = makeStoreObject({ name: "other-1.0", size: 600_000, seed: 2 });
   const large = makeStoreObject({ name: "large-1.0", size: 2_300_000, seed: 3 });

@@ -27,9 +27,9 @@ export interface Explanation {
     readonly is_lost: boolean;
     readonly file_bytes: number | null;
     readonly nar_bytes: number;
-    /** When it came; `null` if it is not stored, or an older larder stored it. */
+    /** `null` if it is not stored, or an older larder stored it. */
     readonly stored_at: string | null;
-    /** Compression of the stored file, where larder has recompressed it since. */
+    /** Compression of the stored file, where larder has recompressed it at `stored_at`. */
     readonly recompressed: "zstd" | null;
     /**
      * Time when an upstream's narinfo last named it; the beginning of 1970 if none was seen with it

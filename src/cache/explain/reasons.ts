@@ -134,6 +134,11 @@ function storedReasons({ nar, narinfo, used_at, used_by }: ExplainedFacts): read
   const upstreams = narinfo?.upstreams ?? [];
   const stored = nar.stored_at === null
     ? "An older larder stored its NAR file, and did not record when."
+    : nar.recompressed !== null
+    ? `larder keeps its NAR file in ${nar.recompressed} since ${timeOfDay(nar.stored_at)}. ` +
+      (upstreams.length === 0
+        ? "It was uploaded or imported."
+        : `It was fetched from ${sendersIn(nar, upstreams)}`)
     : upstreams.length === 0
     ? `Its NAR file was uploaded or imported at ${timeOfDay(nar.stored_at)}.`
     : `larder fetched its NAR file at ${timeOfDay(nar.stored_at)}, from ${
@@ -146,10 +151,7 @@ function storedReasons({ nar, narinfo, used_at, used_by }: ExplainedFacts): read
       "and no client since."
     : `A client${used_by === null ? ", or a command such as larder warm," : ""} used it last at ` +
       `${timeOfDay(used_at)}.`;
-  const form = nar.recompressed === null
-    ? []
-    : [`larder has recompressed it, and keeps it in ${nar.recompressed}.`];
-  return [stored, ...form, used];
+  return [stored, used];
 }
 
 function paceReasons({ nar }: ExplainedFacts): readonly string[] {

@@ -32,8 +32,6 @@ export interface FinishedNar extends Pick<KeptFile, "fileHash" | "fileSize" | "f
   readonly reservedBytes?: number | undefined;
   /** Rejects with Irreplaceable where it does not hold. */
   readonly replaces?: ReplaceCondition;
-  /** When it came. Default: now. */
-  readonly keptAtMs?: number | undefined;
 }
 
 /** What kept a file from being stored: this machine's disk, or another part of the storage. */
@@ -91,7 +89,7 @@ export async function publishNar(
 async function publishAs(
   at: StoredName,
   deps: PublishNarDeps,
-  { path, fileHash, fileSize, keptAtMs, reservedBytes, form, replaces }: FinishedNar,
+  { path, fileHash, fileSize, reservedBytes, form, replaces }: FinishedNar,
   first: readonly Change[],
 ): Promise<void> {
   const { nars, metadata, nowMs, owner } = deps;
@@ -103,8 +101,7 @@ async function publishAs(
     const atMs = nowMs();
     const sealed = seal === undefined ? {} : { seal };
     const formed = form === undefined ? {} : { form };
-    const facts = { fileHash, fileSize, keptAtMs: keptAtMs ?? atMs };
-    const file = { at, ...sealed, ...facts, ...formed };
+    const file = { at, ...sealed, fileHash, fileSize, keptAtMs: atMs, ...formed };
     const reserved = reservedBytes === undefined ? {} : { reservedBytes };
     const condition = replaces === undefined ? {} : { replaces };
     const kept: Change = { kind: "nar-kept", file, owner, atMs, ...reserved, ...condition };

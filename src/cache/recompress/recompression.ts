@@ -91,8 +91,8 @@ export interface RecompressionCounts {
   readonly zstdBytes: number;
 }
 
-/** "later": somebody needs the file as it is, or there is no room. */
-type Outcome = "replaced" | "later" | "failed" | "not ours";
+/** "later": somebody needs the file as it is, or a client needs the room. */
+type Outcome = "replaced" | "later" | "no room" | "failed" | "not ours";
 
 /**
  * Writes kept NAR files again in zstd, in the background, one at a time: those of the newest uses
@@ -216,6 +216,7 @@ export class Recompression implements AsyncDisposable {
       if (this.#deps.sparesUsed && usedAtMs > nowMs() - QUIET_MS) continue;
       const outcome = await this.#replace(narName);
       if (outcome === "not ours") return false;
+      if (outcome === "no room") waitingFiles++;
       if (outcome === "replaced" && nowMs() > untilMs) return true;
     }
     if (waitingFiles > 0 && this.#waitingFiles === 0) {
@@ -249,7 +250,8 @@ export class Recompression implements AsyncDisposable {
       }
     }
     if (outcome === "failed") this.#failed.set(kept.at, nowMs() + FAILED_MS);
-    metrics.series("recompressed_nars_total", { result: outcome }).count();
+    const result = outcome === "no room" ? "later" : outcome;
+    metrics.series("recompressed_nars_total", { result }).count();
     return outcome;
   }
 
@@ -274,7 +276,7 @@ export class Recompression implements AsyncDisposable {
     const { name, narSize } = nar;
     const fileBytesMax = Math.min(narSize, Math.max(2 * kept.fileSize, narSize >> 1)) + (1 << 16);
     using loan = await space.lend(fileBytesMax);
-    if (loan === undefined) return "later";
+    if (loan === undefined) return "no room";
     const path = `${folder}/${name}.${dice.uuid()}.part`;
     try {
       const encoded = await this.#encodeInto(path, nar, fileBytesMax, loan.signal);
@@ -290,7 +292,6 @@ export class Recompression implements AsyncDisposable {
         ...{ name, path, fileHash: sha256FromDigest(fileDigest), fileSize, form: RECOMPRESSED },
         reservedBytes: reservation.ledgerBytes,
         replaces: { at: kept.at, quietSinceMs: publishing.nowMs() - QUIET_MS },
-        keptAtMs: kept.keptAtMs,
       });
       await space.kept(reservation);
       const { backlogFiles, zstdBytes } = this.#counts;
