@@ -154,7 +154,8 @@ function number(count: number): string {
 const TITLES = {
   upstream: "upstream",
   nowhere: "nowhere",
-  unknown: "unknown: an upstream failed, or no trusted key signs it; larder explain says which",
+  unknown:
+    "unknown: an upstream failed, or the storage, or no trusted key signs it; see larder explain",
 } as const;
 
 /** The paths that are not here, the largest first. */

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { type Around, around } from "../../src/base/around.ts";
+import { Failure } from "../../src/base/failure.ts";
 import { generateSecretKey } from "../../src/nix/signature.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
@@ -161,6 +163,33 @@ lostTest("lost nar: bytes in memory do not let explain and plan say that it is h
   await answer.bytes();
   await cache.downloadsOver();
   assert.equal(await stateIn(cache), "here");
+});
+
+Deno.test("lost nar: while the storage does not answer, plan and explain say no hit", async () => {
+  await using holder = await Scene.open();
+  let isAway = true;
+  const open: Around = async (call) => {
+    if (isAway) throw new Failure("unavailable", "Cannot open NAR file: away");
+    return await call();
+  };
+  const nars = around(holder.cache.nars, { open });
+  const { metadata } = holder.cache;
+  const cacheOf = (upstreams: readonly FakeUpstream[]) =>
+    TestCache.open({ upstreams, metadata, nars });
+  const statesIn = async (cache: TestCache) => {
+    const lines = (await (await cache.post("/plan", object.storePathHash)).text()).split("\n");
+    const { state, upstreams } = JSON.parse(lines[0] ?? "");
+    const explained = await cache.get(`/explain?path=${object.storePathHash}`);
+    return [state, upstreams.length, /storage does not answer/.test(await explained.text())];
+  };
+  await using cache = await cacheOf([holder.upstream]);
+  assert.deepEqual(await statesIn(cache), ["upstream", 1, true]);
+  await using alone = await cacheOf([]);
+  assert.deepEqual(await statesIn(alone), ["unknown", 0, true]);
+  assert.equal((await alone.get(holder.narPath)).status, 404);
+
+  isAway = false;
+  for (const one of [cache, alone]) assert.deepEqual(await statesIn(one), ["here", 0, false]);
 });
 
 lostTest("lost nar: bytes in memory keep nobody from pushing it again", async () => {

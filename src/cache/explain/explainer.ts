@@ -85,7 +85,8 @@ export class Explainer {
     const { metadata, kept, negative, record } = this.#deps;
     const row = await metadata.findNarinfo(storePathHash);
     const known = row && await metadata.findNar(row.narName);
-    const isLost = known?.kept !== undefined && !await kept.canOpen(known, REQUEST_ID);
+    const isOpen = known?.kept === undefined ? false : await kept.canOpen(known, REQUEST_ID);
+    const isLost = known?.kept !== undefined && isOpen === false;
     const nar = known && isLost ? withoutFile(known) : known;
     const upstreams = row === undefined
       ? []
@@ -129,7 +130,7 @@ export class Explainer {
       has_limit: this.#deps.hasLimit?.() ?? true,
       eviction_rank: await this.#evictionRank(storePathHash, nar),
     };
-    return { ...facts, reasons: reasonsOf(facts) };
+    return { ...facts, reasons: reasonsOf(facts, { isSilent: isOpen === undefined }) };
   }
 
   #download(narName: NarName): NonNullable<Explanation["nar"]>["download"] {

@@ -41,10 +41,17 @@ const NAR_RESULTS: Readonly<Record<string, string>> = {
 /** Names of pins in one sentence. */
 const NAMES_MAX = 4;
 
+/** Instead of a hit, while the storage has the file and does not answer. */
+const SILENT = "The narinfo and the NAR file are stored, but the storage does not answer now. " +
+  "So a request for the NAR asks the upstreams.";
+
 /** The reasons in sentences, the most important first. */
-export function reasonsOf(facts: ExplainedFacts): readonly string[] {
+export function reasonsOf(
+  facts: ExplainedFacts,
+  { isSilent }: { readonly isSilent: boolean },
+): readonly string[] {
   return [
-    FINDINGS[facts.verdict],
+    isSilent && facts.verdict === "hit" ? SILENT : FINDINGS[facts.verdict],
     ...downloadReasons(facts),
     ...lostReasons(facts),
     ...unstoredReasons(facts),

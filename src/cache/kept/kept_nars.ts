@@ -115,21 +115,22 @@ export class KeptNars {
    */
   isHere(nar: NarRecord, requestId: string): boolean | Promise<boolean> {
     if (nar.kept === undefined) return false;
-    return this.#lost.has(nar.kept.at) ? this.canOpen(nar, requestId) : true;
+    if (!this.#lost.has(nar.kept.at)) return true;
+    return this.canOpen(nar, requestId).then((isOpen) => isOpen ?? true);
   }
 
   /**
-   * Opens the stored file, not its bytes in memory. False if it is missing or damaged; true while
-   * the store does not answer.
+   * Opens the stored file, not its bytes in memory. False if it is missing or damaged; `undefined`
+   * while the store does not answer.
    */
-  async canOpen(nar: NarRecord, requestId: string): Promise<boolean> {
+  async canOpen(nar: NarRecord, requestId: string): Promise<boolean | undefined> {
     const { signal } = new AbortController();
     try {
       const file = await this.find(nar, requestId, { signal, fresh: true });
       await file?.stored[Symbol.asyncDispose]();
       return file !== undefined;
     } catch {
-      return true;
+      return undefined;
     }
   }
 

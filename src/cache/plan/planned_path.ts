@@ -7,7 +7,8 @@ export interface PlannedPath {
   readonly name: string | null;
   /**
    * "here": its NAR file is stored. "upstream": an upstream offers it. "nowhere": every upstream
-   * that answered lacks it. "unknown": an upstream failed, or no trusted key signs its narinfo.
+   * that answered lacks it. "unknown": an upstream failed, no trusted key signs its narinfo, or the
+   * storage that has its NAR file does not answer.
    */
   readonly state: "here" | "upstream" | "nowhere" | "unknown";
   /** Paths with the same NAR file share it; `null` if there is none. */

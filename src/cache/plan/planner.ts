@@ -162,7 +162,9 @@ export class Planner {
     if (negative.has(hash)) return nobody("nowhere");
     const row = await metadata.findNarinfo(hash);
     if (row !== undefined) {
-      return await this.#offered(row) ?? await this.#askAgain(row, asked) ??
+      const offered = await this.#offered(row);
+      if (offered !== undefined && offered.path.state !== "unknown") return offered;
+      return await this.#askAgain(row, asked) ?? offered ??
         nobody("nowhere", nameInNarinfo(row.body) ?? null);
     }
     if (pool.isEmpty) return nobody("nowhere");
@@ -198,7 +200,10 @@ export class Planner {
     };
   }
 
-  /** `undefined` where upstreams must be asked for the narinfo again. */
+  /**
+   * `undefined` where upstreams must be asked for the narinfo again; "unknown" likewise, while the
+   * store does not answer.
+   */
   async #offered(row: NarinfoRow): Promise<Looked | undefined> {
     const { metadata, kept, nowMs } = this.#deps;
     const nar = await metadata.findNar(row.narName);
@@ -206,13 +211,17 @@ export class Planner {
     const { storePathHash: hash, body } = row;
     const path = { hash, name: nameInNarinfo(body) ?? null, nar: nar.name };
     const references = referencesInNarinfo(body);
-    if (nar.kept !== undefined && await kept.canOpen(nar, "plan")) {
+    const isHere = nar.kept === undefined ? false : await kept.canOpen(nar, "plan");
+    if (isHere === true) {
       const bytes = nar.kept?.fileSize ?? null;
       return { path: { ...path, state: "here", bytes, upstreams: [] }, references };
     }
-    if (!seenOfLate(nar, { nowMs: nowMs(), lostAtMs: kept.lostAtMs(nar) })) return undefined;
+    const unknown: Looked | undefined = isHere === undefined
+      ? { path: { ...path, state: "unknown", nar: null, bytes: null, upstreams: [] }, references }
+      : undefined;
+    if (!seenOfLate(nar, { nowMs: nowMs(), lostAtMs: kept.lostAtMs(nar) })) return unknown;
     const upstreams = await this.#sourcesOf(nar);
-    if (upstreams.length === 0) return undefined;
+    if (upstreams.length === 0) return unknown;
     const bytes = nar.fileSize ?? nar.narSize;
     return { path: { ...path, state: "upstream", bytes, upstreams }, references };
   }
