@@ -36,6 +36,8 @@ import type { VerifyEvent } from "./verify_event.ts";
 const TICK_MS = 60_000;
 /** larder has answered the requests that its start kept waiting. */
 const FIRST_MS = 3_000;
+/** Between two judgements: no notice tells of what another member's look found. */
+const JUDGE_EVERY_MS = 5_000;
 
 /** Between two counts of all closures by their rows, and two fetches of what stayed missing. */
 const AGAIN_MS = 10 * 60_000;
@@ -59,7 +61,7 @@ const FAILED_MAX = 10_000;
 /** The pause between the arrival of a missing path and the look that finds it: more may follow. */
 const SETTLE_MS = 1_000;
 
-/** Pause between two such looks, as a factor over the last one's time. */
+/** Pause between two such looks, or two judgements, as a factor over the last one's time. */
 const SETTLE_FACTOR = 10;
 
 /** Names of missing paths and NARs, of all pins. Of others, the next count tells. */
@@ -151,14 +153,16 @@ type Whereabouts = "upstream" | "nowhere" | "unknown" | "unasked";
  * it looks at that one in each closure.
  *
  * One member looks at a time, and writes what it found into the pin's row. All members take the
- * problem from there.
+ * problem from there, within seconds.
  */
 export class PinLooks implements AsyncDisposable {
   readonly #deps: PinLooksDeps;
   readonly #problem: PinProblem;
   readonly #timer;
-  readonly #first;
   readonly #stopping = new AbortController();
+  #judging: Timer;
+  /** Reads of the pins, and the last one that the problem was judged by. */
+  readonly #judged = { reads: 0, last: 0 };
   /** Pins whose turn is now. */
   readonly #wanted = new Set<StorePathHash>();
   /** When a look at a pin could not tell. */
@@ -190,7 +194,7 @@ export class PinLooks implements AsyncDisposable {
     this.#problem = new PinProblem(deps);
     this.#timer = clock.every(TICK_MS, () => void this.run(), false);
     // What the looks before this start found is a problem still.
-    this.#first = clock.after(FIRST_MS, () => void this.judge(), false);
+    this.#judging = clock.after(FIRST_MS, () => void this.#judgeOften(), false);
   }
 
   /** Looks at this pin soon. */
@@ -261,7 +265,7 @@ export class PinLooks implements AsyncDisposable {
   /** Judges the last looks again. Call it after each pin and unpin. Never rejects. */
   async judge(): Promise<void> {
     try {
-      await this.#judge(await this.#deps.metadata.pins());
+      await this.#judge();
     } catch (error) {
       this.#deps.log.debug("pins not looked at", { error: messageOf(error) });
     }
@@ -270,7 +274,7 @@ export class PinLooks implements AsyncDisposable {
   /** Ends a look. What it fetches goes on. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#timer.cancel();
-    this.#first.cancel();
+    this.#judging.cancel();
     this.#settling?.cancel();
     this.#stopping.abort(new Error("larder stops"));
     await this.#running;
@@ -299,7 +303,7 @@ export class PinLooks implements AsyncDisposable {
           yield { event: "progress", pinsDone, pinsAll: pins.length, ...progress };
         }
       }
-      await this.#judge(await this.#deps.metadata.pins());
+      await this.#judge();
       const counts = { pins: pins.length, complete, damaged: damaged.size };
       yield { event: "done", ...counts, ...progress };
     } catch (error) {
@@ -319,8 +323,7 @@ export class PinLooks implements AsyncDisposable {
     this.#isRefused = false;
     this.#match();
     do {
-      const pins = await this.#deps.metadata.pins();
-      await this.#judge(pins);
+      const pins = await this.#judge();
       const roots = new Set(pins.map(({ storePathHash }) => storePathHash));
       const short = new Set(pins.filter(isIncomplete).map(({ storePathHash }) => storePathHash));
       for (const root of this.#wanted) if (!roots.has(root)) this.#wanted.delete(root);
@@ -333,13 +336,30 @@ export class PinLooks implements AsyncDisposable {
       const due = this.#due(pins, counted);
       if (due.length === 0) return;
       if (!await this.#lookAll(counted)) return this.#refused(due);
-      await this.#judge(await this.#deps.metadata.pins());
+      await this.#judge();
     } while (this.#wanted.size > 0);
   }
 
-  async #judge(pins: readonly PinRoot[]): Promise<void> {
+  /** Judges by the looks of all members, again and again, in a tenth of the time at most. */
+  async #judgeOften(): Promise<void> {
+    const startedAtMs = clock.nowMs();
+    await this.judge();
+    if (this.#stopping.signal.aborted) return;
+    const pauseMs = Math.max(JUDGE_EVERY_MS, (clock.nowMs() - startedAtMs) * SETTLE_FACTOR);
+    this.#judging = clock.after(pauseMs, () => void this.#judgeOften(), false);
+  }
+
+  /** The pins that it judged by. */
+  async #judge(): Promise<readonly PinRoot[]> {
+    const read = ++this.#judged.reads;
+    const pins = await this.#deps.metadata.pins();
     await this.#deps.counts.readLost();
-    await this.#problem.judge(pins);
+    // A later read may have answered before.
+    if (read > this.#judged.last) {
+      this.#judged.last = read;
+      await this.#problem.judge(pins);
+    }
+    return pins;
   }
 
   /** Another member looks, perhaps not at what has come or was found lost since it began. */

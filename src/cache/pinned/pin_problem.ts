@@ -41,6 +41,8 @@ export class PinProblem {
         await this.#deps.nameOf(storePathHash) ?? storePathHash
       ),
     );
+    // Judged anew meanwhile.
+    if (state !== this.#state) return;
     const missing = short.reduce((sum, { look }) => sum + look.missing, 0);
     const [first] = short;
     const examples = first?.look.examples.slice(0, NAMES_MAX) ?? [];
