@@ -1,9 +1,10 @@
 import pLimit from "p-limit";
-import { messageOf } from "../base/failure.ts";
+import { Failure, messageOf } from "../base/failure.ts";
 import type { NarFinder } from "../metadata/metadata_store.ts";
 import type { SpaceKeeper } from "../metadata/space_keeper.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { clock } from "../runtime/current.ts";
+import { STORAGE } from "../telemetry/events.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import type { Accounts } from "./accounts.ts";
@@ -57,6 +58,7 @@ export class EvictionRuns {
       let failure: unknown;
       try {
         end = await evictor.run({ ...run, progress });
+        if (end === "storage away") failure = storageAway();
       } catch (error) {
         failure = error;
         log.event("eviction-failed", { error: messageOf(error) });
@@ -159,6 +161,10 @@ export class EvictionRuns {
   }
 }
 
+function storageAway(): Failure {
+  return new Failure("unavailable", "Cannot evict: the store removes no file", { part: STORAGE });
+}
+
 /** Entries in one read: it stops the thread for a few milliseconds. */
 const ENTRIES_MAX = 256;
 
@@ -202,6 +208,8 @@ export type RunEnd =
   | "exhausted"
   /** Another member evicts. */
   | "elsewhere"
+  /** The store does not answer, or takes no change. */
+  | "storage away"
   /** The run was stopped, or the disk or the database failed. */
   | "cut short";
 

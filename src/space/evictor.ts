@@ -93,7 +93,8 @@ export class Evictor {
       const excessBytes = budget.usedBytes - targetBytes();
       if (excessBytes <= 0) return "reached";
       // An unavailable store frees no bytes, whatever goes: the entries stay for its return.
-      if (this.#stopped || !isWanted() || this.#deps.sweeper.isStoreUnavailable) return "cut short";
+      if (this.#deps.sweeper.isStoreUnavailable) return "storage away";
+      if (this.#stopped || !isWanted()) return "cut short";
       if (nowMs() - flushedAtMs > TOUCHES_AGE_MAX_MS) {
         await flushTouches();
         flushedAtMs = nowMs();
@@ -115,7 +116,9 @@ export class Evictor {
       // A file kept during the pause uses the freed space, and must not be evicted for it.
       if (budget.usedBytes <= targetBytes()) return "reached";
       // Going on would remove every row, while the disk gives no space back.
-      if (evicted.files.length > 0 && gone.length === 0) return "cut short";
+      if (evicted.files.length > 0 && gone.length === 0) {
+        return this.#deps.sweeper.isStoreUnavailable ? "storage away" : "cut short";
+      }
       if (evicted.entries < ENTRIES_MAX) await clock.pause(0);
       else await clock.pauseBehindBatch(nowMs() - startedAtMs);
     }

@@ -16,7 +16,7 @@ const REMOVALS_AT_ONCE = 64;
 
 export interface SweeperDeps {
   readonly metadata: ChangeWriter & Pick<SpaceKeeper, "pendingFiles">;
-  readonly nars: Pick<NarWriter, "remove">;
+  readonly nars: Pick<NarWriter, "remove" | "isSilent">;
   /** This process, in the marks of files. */
   readonly owner: string;
   /**
@@ -56,9 +56,9 @@ export class Sweeper {
     return (this.#deps.graceMs ?? 0) === 0;
   }
 
-  /** The store removed nothing of late, as it does not answer or takes no change. */
+  /** The store does not answer, or removed nothing of late, as it takes no change. */
   get isStoreUnavailable(): boolean {
-    return this.#isStoreUnavailable && this.#stuck.size > 0;
+    return this.#deps.nars.isSilent === true || this.#isStoreUnavailable && this.#stuck.size > 0;
   }
 
   /**

@@ -41,6 +41,10 @@ export class HotNarStore implements NarStore {
     return this.#inner.isAway ?? false;
   }
 
+  get isSilent(): boolean {
+    return this.#inner.isSilent ?? false;
+  }
+
   async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
     const hot = options.fresh ? undefined : this.#hot.get(at);
     if (hot !== undefined) return inMemory(hot);

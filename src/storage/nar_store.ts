@@ -59,6 +59,9 @@ export interface NarWriter {
 
   /** True while the store is known to take no object. A probe finds the end. Default: never. */
   readonly isAway?: boolean;
+
+  /** True while the store is known to answer nothing. A probe finds the end. Default: never. */
+  readonly isSilent?: boolean;
 }
 
 /** A stored NAR file in a list; without its size unless requested. */

@@ -14,7 +14,7 @@ const LISTED_PREFIX = "0000";
 /** How long requests pass by a store that let one of them wait for nothing. */
 const PASS_BY_MS = 5_000;
 
-/** A store that took nothing for so long after a failure is away. */
+/** A store that took or answered nothing for so long after a failure is away. */
 const AWAY_AFTER_MS = 2_000;
 
 /** The operations of a store, and the read of its mark. */
@@ -40,6 +40,8 @@ export class WatchedNarStore implements NarStore {
   #passByUntilMs = -Infinity;
   /** The first failure to put since the last object that was taken. */
   #noPutSinceMs = Infinity;
+  /** The first failure to read the mark since the last operation that worked. */
+  #silentSinceMs = Infinity;
 
   constructor(inner: NarStore, deps: WatchedNarStoreDeps) {
     this.#inner = inner;
@@ -56,7 +58,14 @@ export class WatchedNarStore implements NarStore {
   }
 
   get isAway(): boolean {
-    return this.#deps.nowMs() >= this.#noPutSinceMs + AWAY_AFTER_MS;
+    // A put to a silent store waits for a minute before it fails.
+    const sinceMs = Math.min(this.#noPutSinceMs, this.#silentSinceMs);
+    return this.#deps.nowMs() >= sinceMs + AWAY_AFTER_MS;
+  }
+
+  /** A store that is full or takes no object may well remove some. */
+  get isSilent(): boolean {
+    return this.#deps.nowMs() >= this.#silentSinceMs + AWAY_AFTER_MS;
   }
 
   put(at: StoredName, path: string): Promise<Seal> {
@@ -114,6 +123,7 @@ export class WatchedNarStore implements NarStore {
 
   #worked(operation: Operation): void {
     this.#passByUntilMs = -Infinity;
+    this.#silentSinceMs = Infinity;
     if (operation === "put") this.#noPutSinceMs = Infinity;
     if (this.#failing.delete(operation) && this.#failing.size === 0) this.#outage.worked();
   }
@@ -126,6 +136,7 @@ export class WatchedNarStore implements NarStore {
     }
     this.#failing.add(operation);
     if (operation === "put") this.#noPutSinceMs = Math.min(this.#noPutSinceMs, nowMs);
+    if (operation === "mark") this.#silentSinceMs = Math.min(this.#silentSinceMs, nowMs);
     this.#outage.failed("nar-store-away", { error: messageOf(error) });
   }
 }

@@ -20,6 +20,8 @@ export class StockedSpace implements AsyncDisposable {
   readonly log: { readonly level: string; readonly msg: string }[] = [];
   /** Set to have removals fail. */
   broken: boolean | Error = false;
+  /** Set to have the store known to answer nothing. */
+  silent = false;
   #nowMs = 1_000_000;
 
   private constructor(
@@ -30,9 +32,13 @@ export class StockedSpace implements AsyncDisposable {
   ) {
     this.metadata = metadata;
     const users = { reads: this.reads, flushTouches: () => Promise.resolve() };
+    const isSilent = () => this.silent;
     this.space = assembleSpace({ limit, owner: "test", graceMs }, users, {
       metadata,
       nars: {
+        get isSilent() {
+          return isSilent();
+        },
         remove: async (at) => {
           if (this.broken !== false) throw this.broken === true ? new Error("held") : this.broken;
           return this.files.delete(at);

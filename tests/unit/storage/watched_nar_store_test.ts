@@ -67,11 +67,32 @@ Deno.test("watched store: a probe ends an outage once the store takes and gives 
   ]);
 });
 
+Deno.test("watched store: one whose mark is not read is silent, until it answers", async () => {
+  const scene = new Scene();
+  const known = () => [scene.store.isAway, scene.store.isSilent];
+  const probe = () => scene.store.probe(() => Promise.resolve());
+  scene.isMarkLost = true;
+  await probe();
+  assert.deepEqual(known(), [false, false], "one failure may pass");
+  scene.nowMs += 2_000;
+  assert.deepEqual(known(), [true, true], "no put has to hang for it");
+  await scene.store.open(at, STAYS);
+  assert.deepEqual(known(), [false, false], "it answers");
+
+  await probe();
+  scene.nowMs += 2_000;
+  assert.deepEqual(known(), [true, true]);
+  scene.isMarkLost = false;
+  await probe();
+  assert.deepEqual(known(), [false, false]);
+});
+
 /** A store that fails, or not, as a test says, with a clock that only the test moves. */
 class Scene {
   nowMs = 0;
   asked = 0;
   failsAfterMs: number | undefined;
+  isMarkLost = false;
   readonly #lines: { readonly level: string; readonly msg: string }[] = [];
   readonly #inner = new MemoryNarStore();
   readonly store = new WatchedNarStore(
@@ -84,6 +105,9 @@ class Scene {
       },
     }),
     {
+      mark: async () => {
+        if (this.isMarkLost) throw new Failure("unavailable", "Cannot read the mark: no answer");
+      },
       log: createLogger("info", { write: (line) => void this.#lines.push(JSON.parse(line)) }),
       nowMs: () => this.nowMs,
     },
