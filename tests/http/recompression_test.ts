@@ -388,7 +388,7 @@ Deno.test("recompression: nothing goes for it, however long ago it was used", as
   assert.deepEqual(told.map(({ files }) => files), [2], "once");
 });
 
-Deno.test("recompression: the log says, too, that the room beside a file is short by little", async () => {
+Deno.test("recompression: a file that fits without the room to encode it waits, and the log says so", async () => {
   await using world = await worldOf({ limitBytes: 1_440_000 });
   await world.pull(object);
   await world.cache.recompress();

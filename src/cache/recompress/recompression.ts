@@ -310,7 +310,7 @@ export class Recompression implements AsyncDisposable {
       log.debug("nar recompressed", { nar: name, ...sizes, duration_ms: tookMs });
       return "replaced";
     } catch (error) {
-      // Its own failure counts, too: the work ends wherever it is.
+      // A client took the room: the error of the work that it ended says nothing about the file.
       if (!loan.signal.aborted) throw error;
       return "later";
     } finally {

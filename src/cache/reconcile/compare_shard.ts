@@ -60,7 +60,10 @@ export function compareShard(
 
 const CHARS = [...NIX32_ALPHABET];
 
-/** The 1,024 prefixes that divide all stored names into shards of nearly equal size. */
+/**
+ * The 1,024 prefixes that divide all stored names. A SHA-256 in base 32 begins with 0 or 1, so those
+ * of NARs are in 64 shards of nearly equal size.
+ */
 export const SHARDS: readonly string[] = [...shardsWhile(() => false)];
 
 /** Prefixes that divide all stored names: of one character while `isQuick`, then of two. */
