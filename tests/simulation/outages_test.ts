@@ -3,7 +3,7 @@ import { COUNTERS } from "../../src/telemetry/instruments/counters.ts";
 import { makeStoreObject } from "../support/store_object.ts";
 import { PlayedLocks } from "./played_locks.ts";
 import { PlayedPostgres, type PostgresFault } from "./played_postgres.ts";
-import { playScene, type Scene, type SceneOptions } from "./scene.ts";
+import { inChunks, inOrder, playScene, rewritten, type Scene, type SceneOptions } from "./scene.ts";
 import { type PlayedOutages, STORAGE } from "./world_member.ts";
 import { UPSTREAM_FAULTS } from "./world_upstream.ts";
 
@@ -23,6 +23,7 @@ const OFTEN_TURNS = 20;
 /** How often the verdict is read behind an outage. */
 const LOOK_EVERY_MS = 1_000;
 const CAPACITY_BYTES = 1e12;
+const BIG = makeStoreObject({ name: "big", size: 1_000_000 });
 /** Small enough that reservations need the ledger; all objects fit. */
 const SMALL_LIMIT_BYTES = 2e6;
 /** A slow upstream of the world answers within this. */
@@ -208,6 +209,25 @@ async function play(
   const isShort = lengthMs < Math.max(...LENGTHS_MS) && counted.length === 0;
   const expected = notKept === undefined || isShort ? [] : [notKept];
   assert.deepEqual(counted, expected, `${about}: NARs were not kept for that alone`);
+}
+
+/** Before it, other files have been deleted: as much is free as a file had when it did not fit. */
+for (const [announced, nar] of Object.entries({ "its length": [], "no length": [inChunks] })) {
+  Deno.test(`outages: a full disk stays one problem for a file with ${announced}`, async () => {
+    const withoutSize = rewritten((lines) => lines.replace(/^File(Size|Hash): .*\n/gm, ""));
+    const upstream = { compression: "xz", narinfo: withoutSize, nar: inOrder(...nar) } as const;
+    await playScene({ objects: [BIG], upstreams: [upstream] }, async (scene) => {
+      scene.files.capacityBytes = scene.files.bytesBelow(STORAGE) + 600_000;
+      for (let turn = 0; turn < 12; turn++) {
+        assert.equal((await scene.nar(BIG)).isWhole, true);
+        await scene.pause(10_000);
+      }
+      assert.equal(scene.logged("nars cannot be kept: they pass through").length, 1);
+      scene.files.capacityBytes = CAPACITY_BYTES;
+      await scene.pause(MENDED_WITHIN_MS);
+      assert.deepEqual(await faults(scene, CLIENTS_MEMBER), []);
+    });
+  });
 }
 
 /** Each member has one problem at most, with the title that it had `during` the outage. */

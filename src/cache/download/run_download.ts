@@ -132,7 +132,7 @@ async function bring(
     const isOurs = reason === "disk" || reason === "broken";
     if (isOurs && !isLeftForNext(deps, download)) {
       const by = notKeptBy(result.error);
-      outages.failed(announcedFileSize(nar) ?? transfer.received, by, { ...facts, detail });
+      outages.failed(transfer.neededBytes, by, { ...facts, detail });
       deps.attempts.logging.record?.narNotStored(nar.name, { reason: by });
     }
     return result;

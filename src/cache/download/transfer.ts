@@ -62,6 +62,7 @@ export class Transfer implements NarTarget, Disposable {
   /** The span from the start of hashing to the check result. */
   #verifying: Span | undefined;
   #announced: { readonly fileSize?: number } | undefined;
+  #fileSize: number | undefined;
   #received = 0;
 
   constructor(deps: TransferDeps, { download, nar, reservation, spare }: TransferParts) {
@@ -75,6 +76,15 @@ export class Transfer implements NarTarget, Disposable {
 
   get received(): number {
     return this.#received;
+  }
+
+  /**
+   * Bytes that a disk must have room for: the file's by its narinfo or the upstream. If neither says,
+   * those of its NAR, for those received fit where the rest does not.
+   */
+  get neededBytes(): number {
+    return this.#fileSize ?? announcedFileSize(this.#nar) ??
+      Math.max(this.#received, this.#nar.narSize);
   }
 
   get isGrowing(): boolean {
@@ -205,6 +215,7 @@ export class Transfer implements NarTarget, Disposable {
   #progressed(progress: FetchProgress): void {
     if (progress.type === "opened") {
       const fileSize = announcedFileSize(this.#nar) ?? progress.fileSize;
+      this.#fileSize = fileSize;
       this.#announced = fileSize === undefined ? {} : { fileSize };
       return;
     }
