@@ -11,7 +11,6 @@ const STEPS: readonly (readonly [name: string, ...args: string[]])[] = [
   ["layers", "run", "--quiet", "--allow-read", "--allow-env", "scripts/check_layers.ts"],
   ["generated documents", "run", "--quiet", "--allow-read", "scripts/gen.ts", "--check"],
   ["documents", "run", "--quiet", "--allow-read", "--allow-env", "scripts/check_docs.ts"],
-  ["site", "run", "--quiet", "--allow-read", "--allow-env", "scripts/docs.ts", "--check"],
   ["tests", "run", "--quiet", "--allow-all", "scripts/test.ts"],
 ];
 

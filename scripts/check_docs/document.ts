@@ -1,4 +1,4 @@
-import { slugOf } from "../docs/markdown.ts";
+import { renderMarkdown } from "../docs/markdown.ts";
 
 const COLUMNS_MAX = 100;
 
@@ -12,7 +12,8 @@ const NAMED_PATH_REGEXP = /`((?:[\w.-]+\/)*[\w.-]*)`/g;
 const OWN_FILE_REGEXP = /^[\w./-]*[\w-]\.(?:ts|sql|md|svg)$/;
 
 /** Links within the project: a path, a heading behind `#`, or both. */
-const LINK_REGEXP = /\]\((?<target>[^)#:\s]*)(?:#(?<heading>[^)\s]*))?\)/g;
+const LINK_REGEXP =
+  /(?:\]\(|(?:href|src|srcset)=")(?<target>[^")#:\s]*)(?:#(?<heading>[^")\s]*))?[")]/g;
 
 /** Documents for people who read from top to bottom: tables and pictures fit too. */
 const NARROW = ["docs/architecture.md"];
@@ -121,8 +122,11 @@ function meantBy(
   return [...folders].some(isMeant) ? 1 : files.filter(isMeant).length;
 }
 
+const headings = new Map<string, ReadonlySet<string>>();
+
 /** The headings of a document, as links name them. */
 function headingsOf(text: string): ReadonlySet<string> {
-  const headings = text.matchAll(/^#+ (.*)$/gm);
-  return new Set([...headings].map(([, words = ""]) => slugOf(words)));
+  const known = headings.get(text) ?? new Set(renderMarkdown(text).sections.map(({ id }) => id));
+  headings.set(text, known);
+  return known;
 }

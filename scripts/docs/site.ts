@@ -1,7 +1,4 @@
-import { linkProblems, withSiteLinks } from "./links.ts";
 import { renderMarkdown, type Section } from "./markdown.ts";
-import { pageHtml } from "./page_html.ts";
-import { type Chapter, readSummary, type SitePage } from "./summary.ts";
 
 /** Source files of the site. */
 export interface SiteSource {
@@ -17,14 +14,29 @@ export interface Site {
   readonly texts: ReadonlyMap<string, string>;
   /** Files of `docs` to copy. */
   readonly copied: ReadonlySet<string>;
-  /** Pages without a place in the order, and dead links; one line each. */
+  /** Pages without a place in the order, or with the name of another; one line each. */
   readonly problems: readonly string[];
 }
 
+/** A page of the site. */
+interface Page {
+  /** The Markdown file, from the project's folder. */
+  readonly source: string;
+  readonly title: string;
+  readonly chapter: string;
+  /** Its name in the site. */
+  readonly file: string;
+}
+
 const SUMMARY = "docs/SUMMARY.md";
-const FOLDER = "scripts/docs";
-/** The library as a script of its own, which pages from a folder can load. */
-const MINISEARCH = "node_modules/minisearch/dist/umd/index.js";
+
+/** The search as scripts, which pages from a folder can load. */
+const COPIED_TEXTS: Readonly<Record<string, string>> = {
+  "minisearch.js": "node_modules/minisearch/dist/umd/index.js",
+  "find.js": "scripts/docs/find.js",
+  "search.js": "scripts/docs/search.js",
+  "site.css": "scripts/docs/site.css",
+};
 
 /** The files in `folder` and below, from the folder `root`, which ends with a slash. */
 export function documentsIn(root: string, folder = "docs"): readonly string[] {
@@ -33,81 +45,128 @@ export function documentsIn(root: string, folder = "docs"): readonly string[] {
   );
 }
 
-/** Builds the site in memory. */
+/** Builds the site in memory. It is one folder, whose pages work without scripts. */
 export function buildSite({ documents, readText, sourceUrl }: SiteSource): Site {
-  const chapters = readSummary(readText(SUMMARY));
-  const pages = chapters.flatMap((chapter) => chapter.pages);
+  const pages = pagesIn(readText(SUMMARY));
+  const files = new Map(pages.map(({ source, file }) => [source, file]));
   const copied = new Set<string>();
-  const targets = {
-    pages: new Map(pages.map(({ source, file }) => [source, file])),
-    sourceUrl,
-    useFile: (path: string) => void copied.add(path),
+  const siteLink = ({ pathname, hash }: URL): string | undefined => {
+    const path = decodeURIComponent(pathname.slice(1));
+    const file = files.get(path);
+    if (file !== undefined) return file + hash;
+    if (!/^docs\/.*\.\w+$/.test(path)) return sourceUrl && sourceUrl + path;
+    copied.add(path);
+    return path.slice("docs/".length);
   };
-  const texts = new Map<string, string>();
-  const index: SearchEntry[] = [];
-  for (const [at, page] of pages.entries()) {
+  const texts = new Map(Object.entries(COPIED_TEXTS).map(([name, path]) => [name, readText(path)]));
+  const index: Record<"page" | "chapter" | "title" | "url" | "text", string>[] = [];
+  for (const page of pages) {
     const { html, sections } = renderMarkdown(readText(page.source));
-    const content = withSiteLinks(html, page.source, targets);
-    const around = { previous: pages[at - 1], next: pages[at + 1] };
-    texts.set(page.file, pageHtml({ page, chapters, sections, content, ...around }));
-    const chapter = chapters.find(({ pages }) => pages.includes(page))?.title ?? "";
-    index.push(...searchEntries({ page: page.title, chapter }, page.file, sections));
+    texts.set(page.file, pageHtml(page, pages, withLinks(html, page.source, siteLink), sections));
+    for (const { id, title, text } of sections) {
+      const { title: ofPage, chapter, file } = page;
+      index.push({ page: ofPage, chapter, title, url: `${file}#${id}`, text });
+    }
   }
   texts.set("sections.js", `const sections = ${JSON.stringify(index)};\n`);
-  texts.set("minisearch.js", readText(MINISEARCH));
-  for (const name of ["find.js", "search.js"]) texts.set(name, readText(`${FOLDER}/${name}`));
-  const style = siteStyle(readText("src/http/page/page.css"), readText(`${FOLDER}/site.css`));
-  texts.set("site.css", style.text);
+  const sources = new Map(pages.map(({ source, file }) => [file, source]));
   const problems = [
-    ...unlisted(documents, chapters),
-    ...sameNames(pages),
-    ...style.problems,
-    ...linkProblems(texts, [...copied].map((path) => path.slice("docs/".length))),
+    ...documents.filter((path) => path.endsWith(".md") && path !== SUMMARY && !files.has(path))
+      .map((path) => `${path} is not in ${SUMMARY}`),
+    ...pages.filter(({ source, file }) => sources.get(file) !== source)
+      .map(({ source, file }) => `${source} and ${sources.get(file)} are both ${file}`),
   ];
   return { texts, copied, problems };
 }
 
-interface SearchEntry {
-  readonly page: string;
-  readonly chapter: string;
-  readonly title: string;
-  readonly url: string;
-  readonly text: string;
+const CHAPTER_OR_PAGE_REGEXP =
+  /^## (?<chapter>.+)$|^\* \[(?<title>[^\]]+)\]\((?<target>[^)]+)\)$/gm;
+
+/** The pages that `docs/SUMMARY.md` lists. */
+function pagesIn(summary: string): readonly Page[] {
+  let chapter = "";
+  return [...summary.matchAll(CHAPTER_OR_PAGE_REGEXP)].flatMap(({ groups = {} }) => {
+    const { title, target } = groups;
+    chapter = groups["chapter"] ?? chapter;
+    if (title === undefined || target === undefined) return [];
+    const source = new URL(target, "file:///docs/").pathname.slice(1);
+    const name = source.slice(source.lastIndexOf("/") + 1, -".md".length);
+    const file = name === "README" ? "index.html" : `${name.toLowerCase()}.html`;
+    return [{ source, title, chapter, file }];
+  });
 }
 
-function searchEntries(
-  place: Pick<SearchEntry, "page" | "chapter">,
-  file: string,
+const LINK_REGEXP = /(?<=<[^>]*\s)(?<name>href|src|srcset)="(?!#|[a-z]+:)(?<link>[^"]*)"/g;
+
+/** The HTML of a document with the links of the site. `source`: its Markdown file. */
+function withLinks(html: string, source: string, siteLink: (link: URL) => string | undefined) {
+  return html.replaceAll(LINK_REGEXP, (_, name: string, link: string) => {
+    const found = siteLink(new URL(link, `file:///${source}`));
+    return found === undefined ? "" : `${name}="${found}"`;
+  });
+}
+
+/** Nothing from another host, and no code but the search. */
+const POLICY = "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; " +
+  "base-uri 'none'; form-action 'none'";
+
+function pageHtml(
+  page: Page,
+  pages: readonly Page[],
+  content: string,
   sections: readonly Section[],
-): SearchEntry[] {
-  return sections.map(({ id, title, text }) => ({ ...place, title, url: `${file}#${id}`, text }));
+): string {
+  const chapters = [...Map.groupBy(pages, ({ chapter }) => chapter)].map(([title, pages]) =>
+    `<h2>${title}</h2>` + listOf(pages.map((one) => (
+      { url: one.file, title: one.title, attributes: one === page ? ' aria-current="page"' : "" }
+    )))
+  );
+  const shown = sections.filter(({ level }) => level === 2 || level === 3);
+  const contents = listOf(shown.map(({ id, title, level }) => (
+    { url: `#${id}`, title, attributes: ` class="level-${level}"` }
+  )));
+  return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<title>${page.file === "index.html" ? "larder" : `${page.title} · larder`}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="site.css">
+<script src="search.js" defer></script>
+</head>
+<body>
+<header>
+<a href="index.html"><b>larder</b></a>
+<a class="menu" href="#pages">All pages</a>
+<search hidden><input type="search" aria-label="Search" placeholder="Search" autocomplete="off">
+<ol aria-live="polite"></ol></search>
+</header>
+<main>
+${content}
+</main>
+<nav class="contents" aria-label="On this page">${shown.length < 2 ? "" : contents}</nav>
+<nav id="pages" aria-label="Pages">${chapters.join("")}</nav>
+</body>
+</html>
+`;
 }
 
-function unlisted(documents: readonly string[], chapters: readonly Chapter[]): readonly string[] {
-  const listed = new Set(chapters.flatMap(({ pages }) => pages.map(({ source }) => source)));
-  return documents.filter((path) => path.endsWith(".md") && path !== SUMMARY && !listed.has(path))
-    .map((path) => `${path} is not in ${SUMMARY}`);
+interface Link {
+  readonly url: string;
+  readonly title: string;
+  /** Each with a blank before it. */
+  readonly attributes: string;
 }
 
-/** The site is one folder, so that pages of different folders can want one name. */
-function sameNames(pages: readonly SitePage[]): readonly string[] {
-  const sources = new Map(pages.map(({ source, file }) => [file, source]));
-  return pages.filter(({ source, file }) => sources.get(file) !== source)
-    .map(({ source, file }) => `${source} and ${sources.get(file)} are both ${file}`);
+function listOf(links: readonly Link[]): string {
+  const entries = links.map(({ url, title, attributes }) =>
+    `<li><a href="${url}"${attributes}>${escaped(title)}</a></li>`
+  );
+  return `<ul>${entries.join("")}</ul>`;
 }
 
-/** Blocks of variables: colours and measures, light and dark. */
-const ROOT_REGEXP = /(?:@media[^{]*\{\s*)?:root(?:\[[^\]]*\])?\s*\{[^}]*\}(?:\s*\})?/g;
-
-/** The site's style: the variables of the status page, and the rules of the site. */
-function siteStyle(
-  statusPage: string,
-  site: string,
-): { readonly text: string; readonly problems: readonly string[] } {
-  const text = `${(statusPage.match(ROOT_REGEXP) ?? []).join("\n\n")}\n\n${site}`;
-  const set = new Set([...text.matchAll(/(--[\w-]+)\s*:/g)].map(([, name]) => name));
-  const used = [...new Set([...site.matchAll(/var\((--[\w-]+)\)/g)].map(([, name = ""]) => name))];
-  const problems = used.filter((name) => !set.has(name))
-    .map((name) => `scripts/docs/site.css: src/http/page/page.css has no ${name} any more`);
-  return { text, problems };
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
 }
