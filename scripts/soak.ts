@@ -26,7 +26,7 @@ const DEAD_MAX_MS = 45_000;
 /** Time limit after the faults, for everything to be available again. */
 const RECOVERY_MAX_MS = 60_000;
 
-const USAGE = `Larders among failing upstreams and unruly clients; every answer is checked.
+const USAGE = `Larders among failing upstreams and unruly clients; every narinfo and NAR is checked.
 
   --minutes N  how long, parts of one too (default 10)
   --clients N  how many at once (default 200)
@@ -139,7 +139,7 @@ async function problemsAtTheEnd(
   const ports = cluster.members.map(({ port }) => port);
   const untilMs = performance.now() + RECOVERY_MAX_MS;
   const has = (object: StoreObject) => world.upstreams.some((upstream) => upstream.has(object));
-  for (const [at, object] of world.objects.filter(has).entries()) {
+  for (const [at, object] of world.objects.map(({ object }) => object).filter(has).entries()) {
     const port = ports[at % ports.length] ?? 0;
     while (await lackOf(port, object) !== "") {
       await clock.pause(RETRY_MS);

@@ -17,7 +17,6 @@ export class Tally {
   /** Descriptions of the first faults. */
   readonly wrongs: string[] = [];
   wrongCount = 0;
-  answeredBytes = 0;
 
   count(what: string): void {
     this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
@@ -133,8 +132,7 @@ export function report({ tally, monitor, limitBytes, harms, endProblems }: Outco
   if (deleted > 0) wrongs.push(`${deleted} files without a name are open at the end`);
   const rows: readonly (readonly [string, string | number])[] = [
     ["wrong answers", tally.wrongCount],
-    ["answers", [...tally.counts.values()].reduce((sum, count) => sum + count, 0)],
-    ["bytes checked", mib(tally.answeredBytes)],
+    ["outcomes", [...tally.counts.values()].reduce((sum, count) => sum + count, 0)],
     ["memory: start, most, end", course("residentBytes").map(mib).join(", ")],
     ["memory: mean of each third", thirds.map(mib).join(", ")],
     ["handles: start, most, end", course("handles").join(", ")],

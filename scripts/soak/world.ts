@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { clock } from "../../src/runtime/current.ts";
 import { SeededDice } from "../../tests/simulation/seeded_dice.ts";
 import { DROP, type Exchange } from "../../tests/support/exact_server.ts";
@@ -5,6 +6,7 @@ import { type FakeUpstream, fakeUpstream } from "../../tests/support/fake_upstre
 import * as faults from "../../tests/support/faults.ts";
 import { badSignature, garbage, wrongFileSize } from "../../tests/support/narinfo_faults.ts";
 import { makeStoreObject, type StoreObject } from "../../tests/support/store_object.ts";
+import type { WorldObject } from "../../tests/simulation/world_objects.ts";
 import type { Answer } from "../../tests/support/wire_answer.ts";
 
 const OBJECTS = 150;
@@ -50,12 +52,12 @@ export function weighted<Item extends { readonly weight: number }>(
 
 /** Upstreams that fail. */
 export class World implements AsyncDisposable {
-  readonly objects: readonly StoreObject[];
+  readonly objects: readonly WorldObject[];
   readonly upstreams: readonly FakeUpstream[];
   readonly #mended = new AbortController();
   #failing: Promise<unknown> = Promise.resolve();
 
-  private constructor(objects: readonly StoreObject[], upstreams: readonly FakeUpstream[]) {
+  private constructor(objects: readonly WorldObject[], upstreams: readonly FakeUpstream[]) {
     this.objects = objects;
     this.upstreams = upstreams;
   }
@@ -71,17 +73,14 @@ export class World implements AsyncDisposable {
       const own = objects.filter(() => dice.happens(part));
       return fakeUpstream({ dialect, priority, objects: own, stored: true });
     }));
-    for (const upstream of upstreams) {
+    const all: WorldObject[] = [];
+    for (const object of objects) {
       // Now, as clients would have to wait later.
-      for (const object of objects) await upstream.narFileOf(object);
+      const files = await Promise.all(upstreams.map((upstream) => upstream.narFileOf(object)));
+      const digests = files.map(({ bytes }) => createHash("sha256").update(bytes).digest("hex"));
+      all.push({ object, files: new Map(), right: new Set(digests) });
     }
-    return new World(objects, upstreams);
-  }
-
-  /** All valid files of an object, by a narinfo's compression. */
-  async filesOf(object: StoreObject): Promise<ReadonlyMap<string, Uint8Array>> {
-    const files = await Promise.all(this.upstreams.map((upstream) => upstream.narFileOf(object)));
-    return new Map(files.map(({ compression, bytes }) => [compression, bytes]));
+    return new World(all, upstreams);
   }
 
   /** Breaks answers, and stops and restarts upstreams, until `mend`. */

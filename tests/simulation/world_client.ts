@@ -33,7 +33,7 @@ export interface AnswerFacts {
 export interface ClientParts {
   readonly name: string;
   readonly age: typeof CLIENT_AGES[number];
-  readonly network: PlayedNetwork;
+  readonly network: Pick<PlayedNetwork, "send">;
   readonly dice: SeededDice;
   readonly events: ClientEvents;
 }
