@@ -3,16 +3,12 @@
 import { parseArgs } from "node:util";
 import { messageOf } from "../src/base/failure.ts";
 import { hasZstdEncoder } from "../src/cache/recompress/encode_nar.ts";
-import { Growth, measureBytes, measureNar } from "../src/cache/verify/measure_nar.ts";
 import { clock } from "../src/runtime/current.ts";
 import { fakeUpstream } from "../tests/support/fake_upstream.ts";
 import { startLarder } from "../tests/support/larder_process.ts";
-import { FIXTURE_NAR, NAR_FIXTURES } from "../tests/support/nar_fixtures.ts";
 import { redisMissing, RedisServer } from "../tests/support/redis_server.ts";
 import { servedNar, servedNarinfo } from "../tests/support/served_nar.ts";
 import { makeStoreObject } from "../tests/support/store_object.ts";
-import { tempFolder } from "../tests/support/temp_folder.ts";
-import { zstdFrame } from "../tests/support/zstd_frames.ts";
 import { median } from "./median.ts";
 import { optionsOrExit } from "./options_or_exit.ts";
 
@@ -31,34 +27,12 @@ interface Row {
   readonly sample: () => Promise<{ readonly own: number; readonly twin: number }>;
 }
 
-const BOMBS = 8;
-const FRAMES = 2_000;
-/** Window descriptors of zstd: 128 MiB and 1 KiB. */
-const WINDOWS = { large: 17 << 3, small: 0 };
-
 /** Time of the requests on either side: the files that are recompressed must take longer. */
 const ASKING_MS = 3_000;
 const LARGE_NARS = 36;
 const PART_BYTES = 8_000_000;
 
 const ROWS: readonly Row[] = [
-  {
-    name: `a NAR beside ${BOMBS} bombs of bzip2`,
-    twin: "the NAR alone",
-    unit: "ms",
-    missing: "",
-    sample: async () => ({ own: await besideBombs(BOMBS), twin: await besideBombs(0) }),
-  },
-  {
-    name: `${FRAMES} frames with windows of 128 MiB`,
-    twin: "with windows of 1 KiB",
-    unit: "ms",
-    missing: "",
-    sample: async () => ({
-      own: await framesWith(WINDOWS.large),
-      twin: await framesWith(WINDOWS.small),
-    }),
-  },
   {
     name: "the first cold path with a frozen Redis",
     twin: "with one that answers",
@@ -122,30 +96,6 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   const startedAtMs = performance.now();
   await work();
   return performance.now() - startedAtMs;
-}
-
-/** Time of a NAR's check beside the checks of `count` bombs. */
-async function besideBombs(count: number): Promise<number> {
-  const bomb = Deno.readFileSync(new URL("../tests/fixtures/nar/zeros.bz2", import.meta.url));
-  const honest = NAR_FIXTURES.find(({ compression }) => compression === "bzip2");
-  if (honest === undefined) throw new Error("Cannot find a NAR in bzip2");
-  const check = (bytes: Uint8Array<ArrayBuffer>, narSizeMax: number) =>
-    measureBytes(new Blob([bytes]).stream(), { compression: "bzip2", narSizeMax });
-  const bombs = Array.from({ length: count }, () => check(bomb, 10_000_000));
-  const tookMs = await timed(() => check(new Uint8Array(honest.bytes), FIXTURE_NAR.length));
-  await Promise.all(bombs);
-  return tookMs;
-}
-
-/** Time of the check of a NAR in many frames of one byte, each with such a window. */
-async function framesWith(window: number): Promise<number> {
-  using folder = tempFolder();
-  const path = `${folder.path}/nar`;
-  const frame = zstdFrame({ window, blocks: [1 << 3 | 1, 0, 0, 0x2a] });
-  await Deno.writeFile(path, new Uint8Array(Array(FRAMES).fill([...frame]).flat()));
-  const growth = new Growth();
-  growth.grown(frame.length * FRAMES, true);
-  return await timed(() => measureNar({ path, compression: "zstd", narSizeMax: 1 << 27 }, growth));
 }
 
 /** A cold path with a Redis that answers, and then one with the same Redis frozen. */
