@@ -108,6 +108,7 @@ export class RequestReader {
 
   /** Some bytes of a body, at most `lengthMax`. The caller owns the memory. */
   async some(lengthMax: number): Promise<Bytes> {
+    this.#checkNotStopped();
     if (!this.isEmpty) return this.take(Math.min(lengthMax, this.#length)).slice();
     if (this.#reading === undefined) {
       const bytes = new Uint8Array(Math.min(lengthMax, BODY_BYTES));
@@ -141,6 +142,7 @@ export class RequestReader {
   }
 
   async #fillBody(): Promise<void> {
+    this.#checkNotStopped();
     this.#activity.enter("body");
     const goesOn = await this.#unlessStopped(this.fill());
     if (!goesOn) throw new Refusal(400, "incomplete body");
