@@ -119,6 +119,41 @@ sceneTest(
 const SLOW_MS = 1_200;
 
 sceneTest(
+  "unproven: a slow upstream is found by the first request",
+  { objects, upstreams: [{ narinfo: after(SLOW_MS), document: after(SLOW_MS) }], isUnprobed: true },
+  async (scene) => {
+    const { status, headMs } = await scene.get(FIRST);
+    assert.deepEqual([status, headMs], [200, SLOW_MS]);
+    assert.equal((await scene.get(FIRST)).headers.get("x-cache"), "HIT");
+    assert.deepEqual(scene.counts(NARINFO), [1]);
+  },
+);
+
+sceneTest(
+  "unproven: after a timeout a slow upstream is found by the next request",
+  { objects, upstreams: [{}] },
+  async (scene) => {
+    assert.equal((await scene.get(FIRST)).status, 200);
+    scene.behave(0, { narinfo: never });
+    assert.equal((await scene.get(PATHS[1] ?? "")).status, 404);
+    scene.behave(0, { narinfo: after(SLOW_MS) });
+    const { status, headMs } = await scene.get(PATHS[2] ?? "");
+    assert.deepEqual([status, headMs], [200, SLOW_MS]);
+  },
+);
+
+sceneTest(
+  "unproven: a path that a slow upstream lacks is remembered as absent",
+  { objects, upstreams: [{ narinfo: after(SLOW_MS) }] },
+  async (scene) => {
+    for (const [source, waitedMs] of [["MISS", SLOW_MS], ["HIT", 0]] as const) {
+      const { status, headers, headMs } = await scene.get(ABSENT_PATH);
+      assert.deepEqual([status, headers.get("x-cache"), headMs], [404, source, waitedMs]);
+    }
+  },
+);
+
+sceneTest(
   "unproven: a slow upstream is found beside a black hole that is preferred",
   { objects, upstreams: [{ state: "silent" }, { narinfo: after(SLOW_MS) }] },
   async (scene) => {
