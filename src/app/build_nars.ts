@@ -64,7 +64,7 @@ export function buildNars(parts: AppParts, neighbours: NarNeighbours) {
   const here = new MemberNarServer({ metadata, kept, downloads, forms, reads: watchers.reads });
   return {
     nars: new NarServer({
-      ...{ kept, forms, downloads, passThrough, watchers },
+      ...{ kept, forms, downloads, passThrough, watchers, formerNames: metadata },
       memberDownloads: leases && new MemberDownloads({
         ...{ members: sources, downloads, here, passThrough },
         sinks: (own) => sinks(sources.with(own)),

@@ -14,6 +14,8 @@ const DATABASE_OPERATIONS = {
   findNar: "read",
   sourcesOf: "read",
   narinfosOf: "read",
+  narOfFormerName: "read",
+  formerNamesOf: "read",
   keptNars: "read",
   usedNars: "read",
   referencesOf: "read",
@@ -52,6 +54,7 @@ const DATABASE_OPERATIONS = {
   recordHistory: "write",
   recordPulls: "write",
   notePin: "write",
+  putFormerNames: "write",
 } as const satisfies Readonly<
   Record<
     Exclude<keyof MetadataStore, "narinfoLanded"> | keyof Pick<StorageIdKeeper, "storageId">,

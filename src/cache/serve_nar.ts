@@ -1,3 +1,4 @@
+import type { FormerNameFinder } from "../metadata/former_name_keeper.ts";
 import type { NarFinder, NarinfoRow, NarRecord } from "../metadata/metadata_store.ts";
 import type { Compression } from "../nix/compression.ts";
 import {
@@ -6,6 +7,7 @@ import {
   type NarName,
   type NarReference,
   renamedNar,
+  stemOf,
 } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
@@ -47,6 +49,7 @@ export interface NarServerDeps {
   readonly downloads: Downloads;
   readonly forms: Pick<NarForms, "answer" | "unknownAnswer" | "broke">;
   readonly passThrough: PassThroughDeps;
+  readonly formerNames: FormerNameFinder;
   /** Default: there are no other members. */
   readonly memberDownloads?: Pick<MemberDownloads, "open"> | undefined;
   /** Notes requests and reads. */
@@ -172,16 +175,30 @@ export class NarServer {
   /**
    * `undefined` for a file without a row. The name of a recompressed file leads to the row of the
    * file that it was made of, whether or not larder still has it. Where an upstream recompressed it,
-   * the former name leads to the row of that one: they have the hash in their names in common.
+   * the former name leads to the row of that one: they have the hash in their names in common. A
+   * name of another larder leads to the file that came from there, while it is here.
    */
   async #locate({ name, unpacked }: WantedNar): Promise<LocatedNar | undefined> {
-    const nar = await this.#metadata.findNar(name);
-    if (nar !== undefined) return { nar, to: unpacked ? "none" : nar.compression };
+    const to = unpacked ? "none" : compressionOf(name);
+    const known = await this.#metadata.findNar(name) ?? await this.#relatedTo(name);
+    if (known?.kept !== undefined) return { nar: known, to };
+    const imported = await this.#importedAs(name);
+    const isSame = known === undefined || known.narHash === imported?.narHash;
+    const nar = isSame ? imported ?? known : known;
+    return nar && { nar, to };
+  }
+
+  async #relatedTo(name: NarName): Promise<NarRecord | undefined> {
     const others = mayRecompress(name) ? [renamedNar(name, RECOMPRESSED)] : formerNames(name);
     const found = await Promise.all(others.map((one) => this.#metadata.findNar(one)));
     const isOfNar = ({ fileHash }: NarRecord) => fileHash === undefined || !mayRecompress(name);
-    const other = found.find((one) => one !== undefined && isOfNar(one));
-    return other && { nar: other, to: compressionOf(name) };
+    return found.find((one) => one !== undefined && isOfNar(one));
+  }
+
+  async #importedAs(name: NarName): Promise<NarRecord | undefined> {
+    const narName = await this.#deps.formerNames.narOfFormerName(stemOf(name));
+    const nar = narName && await this.#metadata.findNar(narName);
+    return nar?.kept && nar;
   }
 
   /**

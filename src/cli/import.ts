@@ -271,6 +271,14 @@ async function runImport(
     const remedy = isSet ? "raise --cache-max-size" : "make room on the disk";
     process.writeError(`larder: no room for ${paths}: ${remedy} and run it again\n`);
   }
+  const withoutNames = last?.withoutNames ?? 0;
+  if (withoutNames > 0) {
+    const paths = counted(withoutNames, "path");
+    const remedy = "give the key of the larder that wrote them with --cache-upstream-public-key";
+    process.writeError(
+      `larder: no trusted key has signed the former names of ${paths}: ${remedy}\n`,
+    );
+  }
   if (signal.aborted) process.writeError("larder: stopped; run it again to go on\n");
   return status !== EXIT.ok || withoutRoom > 0 || signal.aborted ? EXIT.failed : EXIT.ok;
 }

@@ -92,6 +92,7 @@ export class MetadataCopy {
       changes: (row) => this.#looseNar(row),
       touch: ({ narName, usedAtMs: atMs }) => ({ kind: "touch-nar", narName, atMs }),
     });
+    await this.#formerNames(signal);
     await this.#pages(signal, (after) => from.listSignedPaths(after, PAGE_ROWS), {
       keyOf: ({ storePathHash }) => storePathHash,
       changes: (row) => this.#signedPath(row),
@@ -244,6 +245,25 @@ export class MetadataCopy {
   #removal(there: NarRecord | undefined): readonly Change[] {
     if (there === undefined) return [];
     return [...this.#givenUp(there.kept), { kind: "remove-nar", narName: there.name }];
+  }
+
+  /** One that the old database has no more went with its NAR. */
+  async #formerNames(signal: AbortSignal): Promise<void> {
+    const { from, to, confirm } = this.#deps;
+    for (let after = "";;) {
+      signal.throwIfAborted();
+      const page = await from.listFormerNames(after, PAGE_ROWS);
+      const last = page.at(-1);
+      if (last === undefined) return;
+      await confirm();
+      for (const { stem, narName } of page) {
+        this.#compared++;
+        if (await to.narOfFormerName(stem) === narName) continue;
+        await to.putFormerNames(narName, [stem]);
+        this.#copied++;
+      }
+      after = last.stem;
+    }
   }
 
   async #signedPath(row: ListedSignedPath): Promise<readonly Change[]> {

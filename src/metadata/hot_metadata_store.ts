@@ -32,6 +32,7 @@ const FORWARDED = [
   ...["findSigned", "signedCounts", "findPin", "pins", "namedPins", "databaseSize", "stock"],
   ...["reserve", "beat", "members", "leave", "coldest", "protect", "areSumsRight", "recount"],
   ...["pendingFiles", "findDocument", "documentPiece", "documentBytes", "debuginfoSourcesOf"],
+  ...["narOfFormerName", "formerNamesOf", "putFormerNames"],
   ...["recordHistory", "history", "recordPulls", "pulls", "findPull"],
 ] as const satisfies readonly (keyof MetadataStore)[];
 

@@ -7,6 +7,7 @@ import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { DatabaseMeter } from "./database_size.ts";
 import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
+import type { FormerNameKeeper } from "./former_name_keeper.ts";
 import type { GraphFinder } from "./graph_finder.ts";
 import type { HistoryKeeper } from "./history_keeper.ts";
 import type { PullKeeper } from "./pull_keeper.ts";
@@ -402,5 +403,6 @@ export type MetadataStore =
   & SpaceLedger
   & RowSweeper
   & DocumentKeeper
+  & FormerNameKeeper
   & HistoryKeeper
   & PullKeeper;

@@ -19,8 +19,22 @@ export type Dialect = keyof typeof NAMES;
  * functions must work as before. A change that cannot keep that says so in docs/upgrading.md.
  */
 const NAMES = {
-  sqlite: ["0019_initial", "0020_forms", "0021_pin_names", "0022_pulls", "0023_pin_looks"],
-  postgres: ["0015_initial", "0016_forms", "0017_pin_names", "0018_pulls", "0019_pin_looks"],
+  sqlite: [
+    "0019_initial",
+    "0020_forms",
+    "0021_pin_names",
+    "0022_pulls",
+    "0023_pin_looks",
+    "0024_former_names",
+  ],
+  postgres: [
+    "0015_initial",
+    "0016_forms",
+    "0017_pin_names",
+    "0018_pulls",
+    "0019_pin_looks",
+    "0020_former_names",
+  ],
 } as const;
 
 /** Reads the numbered files of `schema/`; the executable embeds them. */

@@ -2,7 +2,7 @@ import { Failure } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { StorageId } from "../base/storage_id.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import type { NarName } from "../nix/nar_name.ts";
+import type { NarName, NarStem } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { DocumentRow } from "./document_keeper.ts";
 import type { HistoryRow } from "./history_keeper.ts";
@@ -20,6 +20,7 @@ import {
 import type { PullRow, PullSummary } from "./pull_keeper.ts";
 import type {
   ListedDocument,
+  ListedFormerName,
   ListedLooseNar,
   ListedNarinfo,
   ListedSignedPath,
@@ -72,6 +73,10 @@ export const READS = {
     WHERE n.name = ?1`,
   narinfosOf: `SELECT p.hash FROM nar n JOIN narinfo i ON i.nar_id = n.id
     JOIN path p ON p.id = i.path_id WHERE n.name = ?1 ORDER BY i.path_id`,
+  narOfFormerName: `SELECT n.name FROM former_name f JOIN nar n ON n.id = f.nar_id
+    WHERE f.stem = ?1`,
+  formerNamesOf: `SELECT f.stem FROM nar n JOIN former_name f ON f.nar_id = n.id
+    WHERE n.name = ?1 ORDER BY f.stem`,
   // References without their narinfo are not all there yet.
   referencesOf: `SELECT d.hash FROM path p JOIN narinfo i ON i.path_id = p.id
     JOIN reference r ON r.src = p.id JOIN path d ON d.id = r.dst WHERE p.hash = ?1`,
@@ -106,6 +111,8 @@ export const READS = {
     FROM nar n JOIN loose_nar l ON l.nar_id = n.id WHERE n.name > ?1 ORDER BY n.name LIMIT ?2`,
   listSignedPaths: `SELECT hash AS "storePathHash", digest, uploaded AS "isUploaded"
     FROM signed_path WHERE hash > ?1 ORDER BY hash LIMIT ?2`,
+  listFormerNames: `SELECT f.stem, n.name AS "narName"
+    FROM former_name f JOIN nar n ON n.id = f.nar_id WHERE f.stem > ?1 ORDER BY f.stem LIMIT ?2`,
   listDocuments: `SELECT path, used_at_ms AS "usedAtMs" FROM document
     WHERE path > ?1 ORDER BY path LIMIT ?2`,
 
@@ -162,6 +169,16 @@ export abstract class StoredRows {
 
   narinfosOf(narName: NarName): Promise<readonly StorePathHash[]> {
     return this.#hashes("narinfosOf", narName);
+  }
+
+  async narOfFormerName(stem: NarStem): Promise<NarName | undefined> {
+    const [row] = await this.rows<{ readonly name: NarName }>("narOfFormerName", stem);
+    return row?.name;
+  }
+
+  async formerNamesOf(narName: NarName): Promise<readonly NarStem[]> {
+    const rows = await this.rows<{ readonly stem: NarStem }>("formerNamesOf", narName);
+    return rows.map(({ stem }) => stem);
   }
 
   referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {
@@ -236,6 +253,10 @@ export abstract class StoredRows {
   async listSignedPaths(after: string, countMax: number): Promise<readonly ListedSignedPath[]> {
     const rows = await this.rows<ListedSignedPath>("listSignedPaths", after, countMax);
     return rows.map((row) => ({ ...row, isUploaded: Boolean(row.isUploaded) }));
+  }
+
+  async listFormerNames(after: string, countMax: number): Promise<readonly ListedFormerName[]> {
+    return (await this.rows<ListedFormerName>("listFormerNames", after, countMax)).map(copied);
   }
 
   async listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]> {

@@ -11,6 +11,11 @@ declare const brand: unique symbol;
  */
 export type NarName = string & { readonly [brand]: true };
 
+declare const stemBrand: unique symbol;
+
+/** What all names of one NAR file begin with: a recompressed one has another ending. */
+export type NarStem = string & { readonly [stemBrand]: true };
+
 const HASH_CHARS = 52;
 const MARK_CHARS = 32;
 const DIGIT = `[${NIX32_ALPHABET}]`;
@@ -86,8 +91,12 @@ function endingOf(compression: Compression): string {
   return `.nar${COMPRESSIONS[compression].extension}`;
 }
 
-/** What all names of one NAR file begin with: a recompressed one has another ending. */
-export function stemOf(narName: string): string {
+export function stemOf(narName: string): NarStem {
   const dot = narName.indexOf(".");
-  return dot < 0 ? narName : narName.slice(0, dot);
+  return (dot < 0 ? narName : narName.slice(0, dot)) as NarStem;
+}
+
+/** `undefined` if no name of larder begins so. */
+export function parseNarStem(text: string): NarStem | undefined {
+  return parseNarName(`${text}.nar`) === undefined ? undefined : text as NarStem;
 }

@@ -15,6 +15,7 @@ export interface ReaderScene {
 export const OBJECT = makeStoreObject({ name: "thing-1.0" });
 const { storePath, storePathHash } = OBJECT;
 const ABSENT = makeStoreObject({ name: "absent-1.0" }).storePathHash;
+const OTHER_HASH = `sha256:${"0".repeat(52)}`;
 const GOES_ON = STAYS.signal;
 
 export const cacheReaderClauses: Clauses<ReaderScene> = {
@@ -23,6 +24,17 @@ export const cacheReaderClauses: Clauses<ReaderScene> = {
     assert.equal(narinfo.storePath, storePath);
     assert.ok(usedAtMs > 0 && usedAtMs <= Date.now());
     assert.deepEqual(await bytesOf(nar), Deno.readFileSync(`${folder}/${narinfo.url}`));
+  },
+
+  "read() has the former names, where larder wrote some": async ({ reader, folder }) => {
+    assert.equal((await reader.read(storePathHash, GOES_ON)).formerNames, undefined);
+    const file = fileOf(folder, storePathHash);
+    const text = Deno.readTextFileSync(file).replace(/^FileHash: .*$/m, `FileHash: ${OTHER_HASH}`);
+    Deno.writeTextFileSync(file, text);
+    assert.equal((await reader.read(storePathHash, GOES_ON)).formerNames, undefined);
+    Deno.writeTextFileSync(`${folder}/${storePathHash}.names`, "name key:signature\n");
+    const { formerNames } = await reader.read(storePathHash, GOES_ON);
+    assert.equal(formerNames, "name key:signature\n");
   },
 
   "an absent narinfo is a Failure": async ({ reader }) => {

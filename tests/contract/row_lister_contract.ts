@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { Change, MetadataStore } from "../../src/metadata/metadata_store.ts";
 import type { RowLister } from "../../src/metadata/row_lister.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
+import { stemOf } from "../../src/nix/nar_name.ts";
 import { fileOf, hash, keep, narOf, put, putSigned } from "../support/metadata_rows.ts";
 import type { Clauses } from "./contract.ts";
 
@@ -11,6 +12,7 @@ type ListedStore = MetadataStore & RowLister;
 type PageReader = (after: string, countMax: number) => Promise<readonly string[]>;
 
 const PATHS = ["a", "b", "c", "d", "e"].map(hash).toSorted();
+const STEMS = PATHS.map((path) => stemOf(narOf(`former ${path}`).name)).toSorted();
 /** In the order of their bytes, which is not that of a dictionary. */
 const DOCUMENTS = ["log/B.drv", "log/_.drv", "log/a.drv", "log/a2.drv", "nix-cache-info"]
   .map((path) => path as DocumentPath);
@@ -104,6 +106,7 @@ function listsOf(store: RowLister) {
     looseNars: async (...of) => (await store.listLooseNars(...of)).map((row) => row.narName),
     signedPaths: async (...of) =>
       (await store.listSignedPaths(...of)).map((row) => row.storePathHash),
+    formerNames: async (...of) => (await store.listFormerNames(...of)).map((row) => row.stem),
     documents: async (...of) => (await store.listDocuments(...of)).map((row) => row.path),
   } satisfies Readonly<Record<string, PageReader>>;
 }
@@ -117,12 +120,16 @@ async function fill(store: ListedStore) {
   await store.apply(staged);
   await store.apply(DOCUMENTS.toReversed().map(putDocument));
   await store.apply(PATHS.toReversed().map((path) => putSigned(path)));
-  const { narinfos, looseNars, signedPaths, documents } = listsOf(store);
+  for (const stem of STEMS.toReversed()) {
+    await store.putFormerNames(narOf(PATHS[0] ?? "").name, [stem]);
+  }
+  const { narinfos, looseNars, signedPaths, formerNames, documents } = listsOf(store);
   const looseNames = PATHS.map((path) => narOf(`loose ${path}`).name as string).toSorted();
   return {
     narinfos: { page: narinfos, keys: PATHS },
     looseNars: { page: looseNars, keys: looseNames },
     signedPaths: { page: signedPaths, keys: PATHS },
+    formerNames: { page: formerNames, keys: STEMS },
     documents: { page: documents, keys: DOCUMENTS },
   };
 }

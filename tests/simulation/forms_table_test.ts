@@ -27,8 +27,8 @@ import {
 
 // Virtual time plays no back ends on other machines. Their cells are elsewhere, in tests/: members on
 // PostgreSQL, Redis and S3 with its redirect in e2e/recompression_back_ends_test.ts, a real nginx in
-// e2e/accel_redirect_test.ts, import and migrations in e2e/recompressed_storage_test.ts, a real Nix
-// in e2e/recompression_test.ts, brotli in http/nar_forms_test.ts.
+// e2e/accel_redirect_test.ts, export and import in e2e/former_names_test.ts, migrations in
+// e2e/recompressed_storage_test.ts, a real Nix in e2e/recompression_test.ts, brotli in http/nar_forms_test.ts.
 
 // Each line is a cell. `came`: the upstream's compression. `kept`: what larder has of the NAR when
 // it is asked. `asked`: the ending of the name, which larder's narinfo has had once. `answer`: the

@@ -36,7 +36,7 @@ import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
 import type { NamedPath } from "../../src/metadata/name_finder.ts";
 import type { SignedPath, SignedPathCounts } from "../../src/metadata/signed_path_keeper.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
-import type { NarName } from "../../src/nix/nar_name.ts";
+import type { NarName, NarStem } from "../../src/nix/nar_name.ts";
 import { nameInNarinfo } from "../../src/nix/narinfo_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { documentBytesOf } from "./memory_documents.ts";
@@ -60,6 +60,7 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
     touches: new Map(),
     nars: new Map(),
     sources: new Map(),
+    formerNames: new Map(),
     pins: new Map(),
     namedPins: [],
     loose: new Map(),
@@ -106,6 +107,23 @@ export class MemoryMetadataStore implements MetadataStore, AsyncDisposable {
   async narinfosOf(narName: NarName): Promise<readonly StorePathHash[]> {
     const rows = [...this.#open().narinfos.values()];
     return rows.filter((row) => row.narName === narName).map((row) => row.storePathHash);
+  }
+
+  async narOfFormerName(stem: NarStem): Promise<NarName | undefined> {
+    const { formerNames, nars } = this.#open();
+    const narName = formerNames.get(stem);
+    if (narName !== undefined && !nars.has(narName)) formerNames.delete(stem);
+    return formerNames.get(stem);
+  }
+
+  async formerNamesOf(narName: NarName): Promise<readonly NarStem[]> {
+    const names = [...this.#open().formerNames].filter(([, name]) => name === narName);
+    return names.map(([stem]) => stem).sort();
+  }
+
+  async putFormerNames(narName: NarName, stems: readonly NarStem[]): Promise<void> {
+    const { formerNames, nars } = this.#open();
+    if (nars.has(narName)) { for (const stem of stems) formerNames.set(stem, narName); }
   }
 
   async referencesOf(storePathHash: StorePathHash): Promise<readonly StorePathHash[]> {

@@ -33,7 +33,7 @@ import type { SignedPath } from "../../src/metadata/signed_path_keeper.ts";
 import type { HistoryRow } from "../../src/metadata/history_keeper.ts";
 import type { PullRow } from "../../src/metadata/pull_keeper.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
-import type { NarName } from "../../src/nix/nar_name.ts";
+import type { NarName, NarStem } from "../../src/nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { changeDocuments, type StoredDocument } from "./memory_documents.ts";
@@ -47,6 +47,7 @@ export interface Tables {
   readonly touches: Map<StorePathHash, number>;
   readonly nars: Map<NarName, NarRecord>;
   readonly sources: Map<NarName, readonly NarSource[]>;
+  readonly formerNames: Map<NarStem, NarName>;
   readonly pins: Map<StorePathHash, PinRoot>;
   /** In the order of pinning. */
   readonly namedPins: NamedPin[];

@@ -245,7 +245,7 @@ export class RunningLarder {
     const unnamedNars = NO_UNNAMED_NARS;
     const forms = new NarForms({ verifier, metadata, nowMs, log });
     this.nars = new NarServer({
-      ...{ kept, forms, downloads, passThrough, unnamedNars, sizes },
+      ...{ kept, forms, downloads, passThrough, unnamedNars, sizes, formerNames: metadata },
       narinfoOf: (storePathHash) => metadata.findNarinfo(storePathHash),
       isUpstream: () => true,
       watchers: { touches, reads, prefetch: NO_PREFETCH },

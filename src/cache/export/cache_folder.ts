@@ -1,6 +1,7 @@
 import { digestOf } from "../../base/digest_of.ts";
 import { Failure, reasonOf } from "../../base/failure.ts";
 import { fileBytes, writeFully } from "../../base/files.ts";
+import { FORMER_NAMES_SUFFIX } from "../../nix/former_names.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import { formatNixCacheInfo } from "../../nix/nix_cache_info.ts";
@@ -49,6 +50,11 @@ export class CacheFolder {
       if (found === fileHash) return;
       throw new Failure("corrupt", `Cannot export NAR file: its hash is ${found}, not ${fileHash}`);
     });
+  }
+
+  /** Its clients are binary caches of larder: Nix requests no such file. */
+  async putFormerNames(storePathHash: StorePathHash, text: string): Promise<void> {
+    await this.#writeText(`${storePathHash}${FORMER_NAMES_SUFFIX}`, text);
   }
 
   async putNarinfo(storePathHash: StorePathHash, text: string): Promise<void> {

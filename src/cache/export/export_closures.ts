@@ -1,7 +1,8 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
+import type { FormerNameKeeper } from "../../metadata/former_name_keeper.ts";
 import type { NarFinder, NarinfoFinder, NarinfoRow } from "../../metadata/metadata_store.ts";
-import { renamedNar } from "../../nix/nar_name.ts";
+import { narName as plainName, renamedNar, stemOf } from "../../nix/nar_name.ts";
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import type { NarReader } from "../../storage/nar_store.ts";
@@ -11,7 +12,10 @@ import type { Signer } from "../narinfo/own_signature.ts";
 import type { CacheFolder } from "./cache_folder.ts";
 
 export interface ExportDeps {
-  readonly metadata: NarinfoFinder & Pick<NarFinder, "findNar">;
+  readonly metadata:
+    & NarinfoFinder
+    & Pick<NarFinder, "findNar">
+    & Pick<FormerNameKeeper, "formerNamesOf">;
   readonly nars: NarReader;
   readonly signer: Signer;
   readonly folder: CacheFolder;
@@ -94,6 +98,12 @@ async function exportEntry(
   if (!isExported) {
     await folder.putNar(name, file.read(0, file.fileSize, { signal }), kept.fileHash);
   }
+  // Who imports the file can name it by its own hash alone.
+  const byHash = stemOf(plainName(kept.fileHash, nar.compression));
+  const stems = [stemOf(narName), ...await metadata.formerNamesOf(narName)]
+    .filter((stem) => stem !== byHash);
+  const names = stems.length === 0 ? undefined : signer.formerNames(nar, stems);
+  if (names !== undefined) await folder.putFormerNames(storePathHash, names);
   await folder.putNarinfo(storePathHash, asKept(signer.textOf(row), nar));
   return isExported ? 0 : kept.fileSize;
 }

@@ -19,6 +19,8 @@ export interface SourceEntry {
   readonly narinfo: Narinfo;
   readonly usedAtMs: number;
   readonly nar: SourceNar;
+  /** The text of the names by which clients of the other cache remember the NAR. */
+  readonly formerNames?: string | undefined;
 }
 
 /** Something in another cache that is no usable entry. */

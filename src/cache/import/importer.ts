@@ -1,18 +1,20 @@
 import { unlessAborted } from "../../base/unless_aborted.ts";
 import { messageOf } from "../../base/failure.ts";
 import { removeForeign } from "./foreign_file.ts";
+import type { FormerNameKeeper } from "../../metadata/former_name_keeper.ts";
 import type {
   ChangeWriter,
   NarFinder,
   NarinfoFinder,
   NarRecord,
 } from "../../metadata/metadata_store.ts";
+import { readFormerNames } from "../../nix/former_names.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { formatNarinfo } from "../../nix/narinfo_format.ts";
-import { compressionOf, type NarName } from "../../nix/nar_name.ts";
+import { compressionOf, type NarName, type NarStem, stemOf } from "../../nix/nar_name.ts";
 import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { formerFile } from "../forms/recompressed.ts";
-import { narRowOf, narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
+import { nameInUrl, narRowOf, narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
 import { wrongKeyHint } from "../../upstream/failure_hints.ts";
 import type { NarinfoUploads } from "../upload/narinfo_uploads.ts";
 import type { Requester } from "../nar/nar_answer.ts";
@@ -23,7 +25,11 @@ import { CannotLink, type ImportedNar, importNar, type ImportNarDeps } from "./i
 import type { BrokenEntry, ImportSource, SourceEntry } from "./import_source.ts";
 
 export interface ImporterDeps {
-  readonly metadata: NarinfoFinder & Pick<NarFinder, "findNar"> & ChangeWriter;
+  readonly metadata:
+    & NarinfoFinder
+    & Pick<NarFinder, "findNar">
+    & Pick<FormerNameKeeper, "putFormerNames">
+    & ChangeWriter;
   readonly kept: StoredEntries["kept"];
   readonly nars: ImportNarDeps;
   readonly narinfos: Pick<NarinfoUploads, "accept">;
@@ -46,6 +52,8 @@ export interface ImportProgress {
   /** Number of entries without room below the size limit. */
   readonly withoutRoom: number;
   readonly storedBytes: number;
+  /** Number of entries with former names that no trusted key has signed. */
+  readonly withoutNames: number;
 }
 
 export interface ImportWatcher {
@@ -68,7 +76,14 @@ export class Importer {
     this.#watcher = watcher;
     this.#signal = signal;
     this.#requester = { requestId: "import", client: { signal } };
-    const none = { entriesDone: 0, stored: 0, known: 0, withoutRoom: 0, storedBytes: 0 };
+    const none = {
+      entriesDone: 0,
+      stored: 0,
+      known: 0,
+      withoutRoom: 0,
+      storedBytes: 0,
+      withoutNames: 0,
+    };
     this.#progress = { entriesAll: undefined, ...none };
   }
 
@@ -147,6 +162,7 @@ export class Importer {
       const touch = { kind: "touch-narinfo", storePathHash, atMs: usedAtMs } as const;
       await this.#deps.metadata.apply([touch], { mustWait: true });
     }
+    await this.#keepNames(entry, imported.name);
     if (this.#deps.nars.handling === "move" && entry.nar.kind === "file") {
       // A missing one: another store path has the same NAR.
       removeForeign(entry.nar, imported.source);
@@ -155,6 +171,18 @@ export class Importer {
     if (here !== undefined && outcome.kind === "known") return this.#count({ known: known + 1 });
     const addedBytes = here === undefined ? imported.fileSize : 0;
     this.#count({ stored: stored + 1, storedBytes: storedBytes + addedBytes });
+  }
+
+  /** Clients of the other cache remember its names. A name that nothing proves may be a lie. */
+  async #keepNames({ narinfo, formerNames }: SourceEntry, name: NarName): Promise<void> {
+    const { metadata, trust } = this.#deps;
+    const { signed, otherCount } = readFormerNames(formerNames ?? "", narinfo, trust.keys);
+    if (otherCount > 0) this.#count({ withoutNames: this.#progress.withoutNames + 1 });
+    const named = nameInUrl(narinfo.url);
+    const byNarHash = named !== undefined && stemOf(named) === `${narinfo.narHash}`;
+    const stems: readonly NarStem[] = byNarHash ? [...signed, stemOf(named)] : signed;
+    const former = new Set(stems.filter((stem) => stem !== stemOf(name)));
+    if (former.size > 0) await metadata.putFormerNames(name, [...former]);
   }
 
   /** The same NAR, where it is stored and undamaged. */

@@ -44,9 +44,14 @@ export function narRowOf(narinfo: Narinfo): NarRow {
  */
 function recompressedName({ url, compression, fileHash }: Narinfo): NarName | undefined {
   if (compression !== "zstd" || fileHash === undefined) return undefined;
-  const name = parseNarName(url.slice(url.lastIndexOf("/") + 1));
+  const name = nameInUrl(url);
   if (name === undefined || compressionOf(name) !== compression) return undefined;
   return hashOf(name) === `${fileHash}` ? undefined : name;
+}
+
+/** The NAR name in a NAR URL of larder's form. */
+export function nameInUrl(url: string): NarName | undefined {
+  return parseNarName(url.slice(url.lastIndexOf("/") + 1));
 }
 
 /**

@@ -1,4 +1,6 @@
 import type { NarinfoRow } from "../../metadata/metadata_store.ts";
+import { formatFormerNames } from "../../nix/former_names.ts";
+import type { NarStem } from "../../nix/nar_name.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { type OwnSignature, signNarinfo } from "../../nix/sign_narinfo.ts";
@@ -9,6 +11,11 @@ export interface Signer {
   sign(narinfo: Narinfo): OwnSignature | undefined;
   /** The text to serve: the stored one, with a signature of the current key. */
   textOf(row: NarinfoRow): string;
+  /** The signed names by which clients remember the NAR; `undefined` without a key. */
+  formerNames(
+    nar: Pick<Narinfo, "narHash" | "narSize">,
+    stems: readonly NarStem[],
+  ): string | undefined;
 }
 
 /** A signer of narinfos with a trusted signature. Without a key it signs nothing. */
@@ -21,6 +28,7 @@ export function createSigner(key: SecretKey | undefined): Signer {
 
   return {
     sign,
+    formerNames: (nar, stems) => key && formatFormerNames(key, nar, stems),
     textOf(row) {
       if (publicKey === undefined || !row.trusted) return row.body;
       const kept = row.ownSignature;

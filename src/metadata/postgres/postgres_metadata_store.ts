@@ -39,7 +39,7 @@ import { type ReadName, StoredRows } from "../stored_rows.ts";
 import { NoticeFeed } from "./notice_feed.ts";
 import { type QueryName, queryOf } from "./queries.ts";
 import { type WriteOutcome, Writer } from "./writer.ts";
-import type { NarName } from "../../nix/nar_name.ts";
+import type { NarName, NarStem } from "../../nix/nar_name.ts";
 import { type PendingFileColumns, readPendingFile } from "../rows.ts";
 
 export interface PostgresOptions extends DatabaseOptions {
@@ -134,6 +134,10 @@ export class PostgresMetadataStore extends StoredRows
   async notePin(storePathHash: StorePathHash, { keepComplete, look }: PinNote): Promise<void> {
     const text = look === undefined ? null : JSON.stringify(look);
     await this.#read("notePin", storePathHash, keepComplete ?? null, text);
+  }
+
+  async putFormerNames(narName: NarName, stems: readonly NarStem[]): Promise<void> {
+    await this.#read("putFormerNames", narName, stems);
   }
 
   async documentPiece(id: number, number: number): Promise<Bytes | undefined> {

@@ -26,6 +26,10 @@ const SQL = {
   notePin: `UPDATE pin_root SET keep_complete = coalesce($2::boolean, keep_complete),
     look = coalesce($3::text, look) WHERE hash = $1`,
 
+  putFormerNames: `INSERT INTO former_name (stem, nar_id)
+    SELECT unnest($2::text[]), id FROM nar WHERE name = $1
+    ON CONFLICT (stem) DO UPDATE SET nar_id = excluded.nar_id`,
+
   documentBytes: "SELECT document_bytes AS bytes FROM stock",
 
   wrongSums: `SELECT 1 FROM stock s, counted_stock c

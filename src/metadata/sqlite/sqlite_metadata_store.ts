@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Bytes } from "../../base/bytes.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { StorageId } from "../../base/storage_id.ts";
+import type { NarName, NarStem } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
@@ -122,6 +123,14 @@ export class SqliteMetadataStore extends StoredRows
     const keep = keepComplete === undefined ? null : Number(keepComplete);
     const text = look === undefined ? null : JSON.stringify(look);
     await this.#withoutRevision(() => this.#statements.notePin.run(keep, text, storePathHash));
+  }
+
+  async putFormerNames(narName: NarName, stems: readonly NarStem[]): Promise<void> {
+    const { putFormerName } = this.#statements;
+    const put = () => stems.forEach((stem) => void putFormerName.run(stem, narName));
+    // Nothing holds them in memory.
+    const write = () => this.#transactions.within(put, { keepsRevision: true });
+    await this.#unlocked(write, undefined, Infinity);
   }
 
   async documentPiece(id: number, number: number): Promise<Bytes | undefined> {

@@ -66,6 +66,8 @@ const SQL = {
 
   notePin: `UPDATE pin_root
     SET keep_complete = coalesce(?, keep_complete), look = coalesce(?, look) WHERE hash = ?`,
+  putFormerName: `INSERT INTO former_name (stem, nar_id) SELECT ?1, id FROM nar WHERE name = ?2
+    ON CONFLICT DO UPDATE SET nar_id = excluded.nar_id`,
   pathId: "SELECT id FROM path WHERE hash = ?",
   findPath: `SELECT p.id, i.nar_id, n.kept_size IS NOT NULL AS is_kept FROM path p
     LEFT JOIN narinfo i ON i.path_id = p.id LEFT JOIN nar n ON n.id = i.nar_id WHERE p.hash = ?`,

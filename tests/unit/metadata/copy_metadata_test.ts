@@ -5,6 +5,7 @@ import type { RowLister } from "../../../src/metadata/row_lister.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { DocumentPath } from "../../../src/nix/document_name.ts";
+import { stemOf } from "../../../src/nix/nar_name.ts";
 import type { Seal } from "../../../src/nix/stored_name.ts";
 import type { StorePathHash } from "../../../src/nix/store_path.ts";
 import {
@@ -37,6 +38,7 @@ const EMPTIES = Array.from({ length: 300 }, (_, at) => hash(`empty ${at}`));
 const FILE = { ...fileOf(narOf(a).name, 500), seal: "ino-1" as Seal };
 
 const FILE_NAR = narOf(a).name;
+const FORMER_NAME = stemOf(narOf("former").name);
 
 const ROWS: readonly (readonly Change[])[] = [
   [put(a, [b, c], 10), ...keep(FILE, 10), put(b, [a], 20)],
@@ -73,6 +75,7 @@ for (const [way, [openFrom, openTo]] of Object.entries(WAYS)) {
     await using from = await openFrom();
     await using to = await openTo();
     for (const changes of ROWS) await from.apply(changes);
+    await from.putFormerNames(FILE_NAR, [FORMER_NAME]);
     await from.recordHistory([{ tier: "lifetime", atMs: 0, figure: "nar_hits", amount: 7 }], []);
     while (await from.protect(1_000));
     const copy = new MetadataCopy({ from, to, confirm });
@@ -240,6 +243,7 @@ async function contentOf(store: Store) {
     stock: await store.stock(),
     pins: await store.pins(),
     namedPins: await store.namedPins(),
+    formerNames: await store.listFormerNames("", 10_000),
     history: await store.history(),
     document: facts,
     pieces: [await store.documentPiece(id, 0), await store.documentPiece(id, 1)],

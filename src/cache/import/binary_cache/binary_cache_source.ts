@@ -2,6 +2,9 @@ import type { Bytes } from "../../../base/bytes.ts";
 import { Failure, messageOf, reasonOf } from "../../../base/failure.ts";
 import { streamOf } from "../../../base/stream_of.ts";
 import type { PinRoot } from "../../../metadata/metadata_store.ts";
+import { FORMER_NAMES_SUFFIX, FORMER_NAMES_TEXT_MAX } from "../../../nix/former_names.ts";
+import { hashOf } from "../../../nix/nar_name.ts";
+import type { Narinfo } from "../../../nix/narinfo.ts";
 import { NARINFO_TEXT_MAX, parseNarinfo } from "../../../nix/narinfo_parse.ts";
 import {
   hashOfBaseName,
@@ -11,6 +14,7 @@ import {
 } from "../../../nix/store_path.ts";
 import { clock } from "../../../runtime/current.ts";
 import type { NarBodySource, NarinfoSource } from "../../../upstream/upstream.ts";
+import { nameInUrl } from "../../nar/nar_naming.ts";
 import { readForeignText } from "../foreign_file.ts";
 import type { BrokenEntry, ImportSource, SourceEntry } from "../import_source.ts";
 
@@ -109,7 +113,22 @@ export class FolderReader implements CacheReader {
       throw new Failure("corrupt", `Cannot use ${path}: it describes ${narinfo.storePath}`);
     }
     const nar = { kind: "file", folder, path: this.#pathOf(narinfo.url) } as const;
-    return { narinfo, usedAtMs: this.#nowMs(), nar };
+    const formerNames = await this.#formerNames(storePathHash, signal);
+    return { narinfo, usedAtMs: this.#nowMs(), nar, formerNames };
+  }
+
+  async #formerNames(
+    storePathHash: StorePathHash,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const folder = this.#folder;
+    const path = `${folder}/${storePathHash}${FORMER_NAMES_SUFFIX}`;
+    try {
+      return await readForeignText({ folder, path }, FORMER_NAMES_TEXT_MAX, signal);
+    } catch (error) {
+      if (error instanceof Failure && error.cause instanceof Deno.errors.NotFound) return undefined;
+      throw error;
+    }
   }
 
   [Symbol.dispose](): void {
@@ -156,11 +175,31 @@ export class UpstreamReader implements CacheReader {
     const { narinfo } = reading;
     const fileSize = narinfo.fileSize;
     const open = (signal: AbortSignal) => this.#open(narinfo.url, signal);
-    return { narinfo, usedAtMs: nowMs(), nar: { kind: "stream", fileSize, open } };
+    const formerNames = await this.#formerNames(narinfo, signal);
+    return { narinfo, usedAtMs: nowMs(), nar: { kind: "stream", fileSize, open }, formerNames };
   }
 
   [Symbol.dispose](): void {
     this.#deps.close();
+  }
+
+  /** Only an export of larder has them: there the name of a NAR need not be its file hash. */
+  async #formerNames(
+    { url, fileHash, storePathHash }: Narinfo,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const name = nameInUrl(url);
+    if (name === undefined || hashOf(name) === `${fileHash}`) return undefined;
+    const path = `${storePathHash}${FORMER_NAMES_SUFFIX}`;
+    // A cache may refuse what it does not have.
+    const found = await this.#deps.nars.openNar(path, { offset: 0, signal }).catch(() => undefined);
+    if (found === undefined) return undefined;
+    let text = "";
+    for await (const piece of steady(found.body, this.#deps.idleTimeoutMs)) {
+      text += new TextDecoder().decode(piece);
+      if (text.length > FORMER_NAMES_TEXT_MAX) return undefined;
+    }
+    return text;
   }
 
   async #open(url: string, signal: AbortSignal) {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { NegativeCache } from "../../../../src/cache/narinfo/negative_cache.ts";
+import { createSigner } from "../../../../src/cache/narinfo/own_signature.ts";
 import { NarinfoServer } from "../../../../src/cache/narinfo/serve_narinfo.ts";
 import { Demotions } from "../../../../src/cache/sources/demotions.ts";
 import { Touches } from "../../../../src/cache/touches.ts";
@@ -28,7 +29,7 @@ Deno.test("narinfo: a stored one that no upstream replaces is served and used", 
         findNar: () => Promise.resolve({ ...narOf("x"), name: NAR, seenAtMs: 7 }),
         sourcesOf: () => Promise.resolve([{ upstream: UPSTREAM, location: "nar" }]),
       },
-      signer: { sign: () => undefined, textOf: ({ body }) => body },
+      signer: createSigner(undefined),
     },
     narinfoFetches: {
       fetch: () =>
