@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Answer } from "../../src/http/message/answer.ts";
-import { PHASE_LIMITS_MS } from "../../src/http/server/activity.ts";
+import { PHASE_LIMITS_MS } from "../../src/http/server/connection.ts";
 import { eventually } from "../support/eventually.ts";
 import { RawConnection, requestText } from "../support/raw_http.ts";
 import { TestCache } from "../support/test_cache.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { PHASE_LIMITS_MS } from "../../src/http/server/activity.ts";
+import { PHASE_LIMITS_MS } from "../../src/http/server/connection.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { TestCache } from "../support/test_cache.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { PHASE_LIMITS_MS } from "../../src/http/server/activity.ts";
+import { PHASE_LIMITS_MS } from "../../src/http/server/connection.ts";
 import { eventually } from "../support/eventually.ts";
 import { scrape } from "../support/scrape.ts";
 import { RawConnection, requestText } from "../support/raw_http.ts";

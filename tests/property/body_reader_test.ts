@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import { type ByteSource, DirectStream } from "../../src/base/direct_stream.ts";
 import { StreamSource } from "../../src/base/stream_source.ts";
-import { BodyReader } from "../../src/http/server/body_reader.ts";
+import { BodyReader } from "../../src/http/server/answer_writer.ts";
 import { memorySource } from "../support/memory_source.ts";
 import { checkProperty } from "../support/property.ts";
 import type { Bytes } from "../../src/base/bytes.ts";

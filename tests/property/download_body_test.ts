@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { Download } from "../../src/cache/download/download.ts";
 import type { DownloadEvent } from "../../src/cache/fetch/download_state.ts";
 import { GrowingFile } from "../../src/cache/download/growing_file.ts";
-import { BodyReader } from "../../src/http/server/body_reader.ts";
+import { BodyReader } from "../../src/http/server/answer_writer.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { checkProperty } from "../support/property.ts";

@@ -4,13 +4,14 @@ import { Answer } from "../../src/http/message/answer.ts";
 import { pathOf } from "../../src/http/message/target.ts";
 import { readRange } from "../../src/http/routes/nar.ts";
 import { Router } from "../../src/http/routes/router.ts";
-import { Activity } from "../../src/http/server/activity.ts";
-import { Connection } from "../../src/http/server/connection.ts";
+import { Activity, Connection } from "../../src/http/server/connection.ts";
 import { RunningWrites } from "../../src/http/server/answer_writer.ts";
-import { RequestReader } from "../../src/http/server/request_reader.ts";
-import { Refusal } from "../../src/http/server/refusal.ts";
-import { RequestBody } from "../../src/http/server/received_request.ts";
-import { parseRequestHead } from "../../src/http/server/request_head.ts";
+import {
+  parseRequestHead,
+  Refusal,
+  RequestBody,
+  RequestReader,
+} from "../../src/http/server/request_reader.ts";
 import { MemorySocket } from "../support/memory_socket.ts";
 import { checkProperty } from "../support/property.ts";
 import { assertSameBytes } from "../support/same_bytes.ts";

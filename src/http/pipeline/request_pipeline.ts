@@ -26,7 +26,7 @@ import type { Caller } from "../message/role.ts";
 import { pathOf, queryFault } from "../message/target.ts";
 import { markup } from "../page/markup.ts";
 import type { Match, Route, Router } from "../routes/router.ts";
-import type { RefusedRequest } from "../server/refusal.ts";
+import type { RefusedRequest } from "../server/request_reader.ts";
 import type { RequestObserver } from "./request_observer.ts";
 
 export interface RequestPipelineDeps {

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { isIP } from "node:net";
 import type { Bytes } from "../../base/bytes.ts";
 import { isOfThisMachine, peerAddress } from "../message/peer.ts";
-import type { SilentClient, SilentClients } from "../server/silent_clients.ts";
+import type { SilentClient, SilentClients } from "../server/accepting.ts";
 import { type ProxyRange, TrustedProxies } from "./trusted_proxies.ts";
 
 /** The first bytes behind a PROXY header, and the address of the client that it names. */

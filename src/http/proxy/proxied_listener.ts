@@ -1,10 +1,8 @@
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Incoming } from "../server/http_server.ts";
-import { setNoDelay } from "../server/no_delay.ts";
-import { ReadySockets } from "../server/ready_sockets.ts";
+import { ReadySockets, setNoDelay, SilentClients } from "../server/accepting.ts";
 import type { Socket } from "../server/request_reader.ts";
-import { SilentClients } from "../server/silent_clients.ts";
 import { type ProxiedClient, ProxiedClients, type ProxiedClientsDeps } from "./proxied_clients.ts";
 
 /** A proxy sends its header at once. */

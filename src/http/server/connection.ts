@@ -1,25 +1,31 @@
+import type { Bytes } from "../../base/bytes.ts";
+import type { RequestHeaders } from "../../base/request_headers.ts";
+import { type Stretch, WaitNotes } from "../../base/wait_notes.ts";
 import type { Answer } from "../message/answer.ts";
-import type { ClientRequest, CutShort, Delivery } from "../message/client_request.ts";
+import type { ClientRequest, CutShort, Delivery, DeliveryEnd } from "../message/client_request.ts";
 import { peerAddress } from "../message/peer.ts";
-import { Activity, type Ticks } from "./activity.ts";
-import type { BodyReader } from "./body_reader.ts";
+import { AnswerWriter, ClientLeft, type Progress, type RunningWrites } from "./answer_writer.ts";
 import {
-  type ConnectionFacts,
-  type Proxies,
-  ReceivedRequest,
+  Refusal,
+  type RefusedRequest,
   RequestBody,
-} from "./received_request.ts";
-import { RequestReader, type Socket } from "./request_reader.ts";
-import { AnswerWriter, ClientLeft, type RunningWrites } from "./answer_writer.ts";
-import { Refusal, type RefusedRequest } from "./refusal.ts";
-import { parseRequestHead, type RequestHead } from "./request_head.ts";
-import { sendAnswer } from "./send_answer.ts";
+  type RequestHead,
+  RequestReader,
+  type Socket,
+} from "./request_reader.ts";
 
 /**
  * Retiring: each connection ends after its next answer. Stopping: each one ends after the answer
  * that it is sending, which may have announced more.
  */
 export type ServerStage = "serving" | "retiring" | "stopping";
+
+/** The proxies that may name a client's address. */
+export interface Proxies {
+  trusts(peer: string): boolean;
+  /** The client of a request from `peer`. */
+  clientOf(peer: string, headers: RequestHeaders): string;
+}
 
 export interface ConnectionDeps {
   /** Answers a request; never rejects. */
@@ -55,7 +61,6 @@ export class Connection {
   readonly #facts: ConnectionFacts;
   #request: ReceivedRequest | undefined;
   #hasRequested = false;
-  #reader: BodyReader | undefined;
   #writeEnd: Promise<void> | undefined;
   /** Resolves when a stopped client has been told so. */
   #refusing: Promise<void> | undefined;
@@ -104,7 +109,6 @@ export class Connection {
     this.#isClosed = true;
     this.#socket.close();
     this.#answerWriter.close();
-    this.#reader?.cancel();
     this.#request?.end(why);
   }
 
@@ -125,14 +129,14 @@ export class Connection {
     this.refuse(408, reason);
   }
 
-  /** Memory of the running write, of the bytes behind it, and of those that its body holds. */
+  /** Memory of what the client has not taken yet. */
   get unsentBytes(): number {
-    return this.#answerWriter.heldBytes + (this.#reader?.heldBytes ?? 0);
+    return this.#answerWriter.unsentBytes;
   }
 
   /** Frees buffers while the client stalls. */
   shed(): void {
-    this.#reader?.shed();
+    this.#answerWriter.shed();
   }
 
   /** Notices a broken connection while the app works. Keeps the bytes that the client sends. */
@@ -148,10 +152,9 @@ export class Connection {
 
   /** True if another request may follow. */
   async #answerNext(): Promise<boolean> {
-    const text = await this.#requestReader.head();
-    if (text === undefined) return false;
+    const head = await this.#requestReader.head();
+    if (head === undefined) return false;
     this.activity.enter("answering");
-    const head = readHead(text);
     this.#hasRequested = true;
     const body = head.bodyLength === 0 ? undefined : this.#bodyOf(head);
     const received = new ReceivedRequest(head, body, this.#facts);
@@ -160,17 +163,10 @@ export class Connection {
     const keepsAlive = head.keepsAlive && this.#deps.stage() === "serving" &&
       (body === undefined || await this.#isUsedUp(body, head));
     this.activity.enter("answering");
-    await sendAnswer(answer, {
-      answerWriter: this.#answerWriter,
-      activity: this.activity,
-      isHead: head.method === "HEAD",
-      keepsAlive,
-      isOld: head.isOld,
-      date: this.#deps.ticks.date,
-      reads: (reader) => void (this.#reader = reader),
-      sent: (byteLength) => received.sent(byteLength),
-      waited: (fromMs, toMs) => received.waited(fromMs, toMs),
-    });
+    const { method, isOld } = head;
+    const { date } = this.#deps.ticks;
+    const sending = { isHead: method === "HEAD", keepsAlive, isOld, date };
+    await this.#answerWriter.send(answer, sending, received);
     received.end("sent");
     this.#request = undefined;
     const goesOn = keepsAlive && this.#deps.stage() !== "stopping";
@@ -182,7 +178,7 @@ export class Connection {
 
   #bodyOf({ bodyLength, expectsContinue }: RequestHead): RequestBody {
     return new RequestBody(this.#requestReader, bodyLength, async () => {
-      if (expectsContinue) await this.#answerWriter.together("HTTP/1.1 100 Continue\r\n\r\n");
+      if (expectsContinue) await this.#answerWriter.sendContinue();
     });
   }
 
@@ -229,14 +225,8 @@ export class Connection {
       request: this.#request,
     });
     const { date } = this.#deps.ticks;
-    await sendAnswer(answer, {
-      answerWriter: this.#answerWriter,
-      activity: this.activity,
-      ...{ isHead: false, keepsAlive: false, isOld: false, date },
-      reads: () => {},
-      sent: () => {},
-      waited: () => {},
-    });
+    const sending = { isHead: false, keepsAlive: false, isOld: false, date };
+    await this.#answerWriter.send(answer, sending);
   }
 
   /** Closing a connection while bytes arrive resets it, and the client loses the answer. */
@@ -259,10 +249,233 @@ export class Connection {
   }
 }
 
-function readHead(text: string): RequestHead {
-  try {
-    return parseRequestHead(text);
-  } catch (error) {
-    throw error instanceof Refusal ? error.in(text) : error;
+/** The connection of a request. */
+interface ConnectionFacts {
+  /** Address of the peer; with `viaProxy`, a proxy announced it. */
+  readonly remoteAddr: Deno.Addr;
+  /** Its `peerAddress`. */
+  readonly peer: string;
+  readonly running: Pick<RunningWrites, "holdMuch">;
+  readonly proxies: Proxies | undefined;
+  readonly activity: Pick<Activity, "enter">;
+  /** Refuses the client that the server waits for. */
+  readonly giveUpBody: () => void;
+}
+
+/** A request for the app, and the delivery of its answer. */
+class ReceivedRequest implements ClientRequest, Delivery, Progress {
+  readonly #head: RequestHead;
+  readonly #incoming: RequestBody | undefined;
+  readonly #connection: ConnectionFacts;
+  #body: ReadableStream<Bytes> | undefined;
+  #abort: AbortController | undefined;
+  #hangUp: AbortController | undefined;
+  #hasEndedSide = false;
+  #ended: PromiseWithResolvers<DeliveryEnd> | undefined;
+  #end: DeliveryEnd | undefined;
+  #sentBytes = 0;
+  #waits: WaitNotes | undefined;
+
+  /** `incoming`: the body, if the head announces one. */
+  constructor(head: RequestHead, incoming: RequestBody | undefined, connection: ConnectionFacts) {
+    this.#head = head;
+    this.#incoming = incoming;
+    this.#connection = connection;
+  }
+
+  get method(): string {
+    return this.#head.method;
+  }
+
+  get url(): string {
+    return this.#head.url;
+  }
+
+  get headers(): RequestHeaders {
+    return this.#head.headers;
+  }
+
+  get httpVersion(): string {
+    return this.#head.isOld ? "1.0" : "1.1";
+  }
+
+  get peer(): string {
+    const { peer, proxies } = this.#connection;
+    return proxies?.clientOf(peer, this.headers) ?? peer;
+  }
+
+  get viaProxy(): boolean {
+    return "viaProxy" in this.#connection.remoteAddr;
+  }
+
+  get ofTrustedProxy(): boolean {
+    const { peer, proxies } = this.#connection;
+    return !this.viaProxy && proxies !== undefined && proxies.trusts(peer);
+  }
+
+  get savesMemory(): boolean {
+    return this.#connection.running.holdMuch;
+  }
+
+  heldBack(): void {
+    this.#connection.activity.enter("held");
+  }
+
+  giveUpBody(): void {
+    this.#connection.giveUpBody();
+  }
+
+  /** True while bytes of the body may come. */
+  get hasUnreadBody(): boolean {
+    return this.#incoming?.isOver === false;
+  }
+
+  get body(): ReadableStream<Bytes> | null {
+    if (this.#incoming === undefined) return null;
+    return this.#body ??= this.#incoming.stream();
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController();
+    if (this.#isCutShort) this.#abort.abort();
+    return this.#abort.signal;
+  }
+
+  get hungUp(): AbortSignal {
+    this.#hangUp ??= new AbortController();
+    if (this.#isCutShort || this.#hasEndedSide) this.#hangUp.abort();
+    return this.#hangUp.signal;
+  }
+
+  get sentBytes(): number {
+    return this.#sentBytes;
+  }
+
+  get ended(): Promise<DeliveryEnd> {
+    this.#ended ??= Promise.withResolvers();
+    if (this.#end !== undefined) this.#ended.resolve(this.#end);
+    return this.#ended.promise;
+  }
+
+  get waits(): readonly Stretch[] {
+    return this.#waits?.stretches ?? [];
+  }
+
+  /** The body had nothing to send. */
+  waited(fromMs: number, toMs: number): void {
+    if (toMs > fromMs) (this.#waits ??= new WaitNotes()).add(fromMs, toMs);
+  }
+
+  sent(byteLength: number): void {
+    this.#sentBytes += byteLength;
+  }
+
+  /** The client has ended its side. */
+  endSide(): void {
+    this.#hasEndedSide = true;
+    this.#hangUp?.abort();
+  }
+
+  get #isCutShort(): boolean {
+    return this.#end !== undefined && this.#end !== "sent" && this.#end !== "broken";
+  }
+
+  /** Ends the delivery. Only the first call counts. */
+  end(how: DeliveryEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = how;
+    if (this.#isCutShort) {
+      this.#abort?.abort();
+      this.#hangUp?.abort();
+    }
+    this.#ended?.resolve(how);
   }
 }
+
+/** Counts the sweeps over all connections: a clock without cost for a request. */
+export interface Ticks {
+  readonly count: number;
+}
+
+/** The phase of a connection. */
+export type Phase =
+  /** No byte of a request has arrived. */
+  | "idle"
+  | "head"
+  | "body"
+  /** A body that the app does not need arrives. */
+  | "skipping"
+  /** The app is at work. */
+  | "answering"
+  /** A wrong token: the answer waits on purpose. */
+  | "held"
+  /** The client reads. */
+  | "sending"
+  /** A refused client still sends. */
+  | "lingering";
+
+/** The phase of one connection, and its age. */
+export class Activity {
+  readonly #ticks: Ticks;
+  #phase: Phase = "idle";
+  #since: number;
+
+  constructor(ticks: Ticks) {
+    this.#ticks = ticks;
+    this.#since = ticks.count;
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  /** The age of the phase in sweeps. */
+  get ticks(): number {
+    return this.#ticks.count - this.#since;
+  }
+
+  /** Starts the phase again, even the same one. But "skipping" has one limit for its whole body. */
+  enter(phase: Phase): void {
+    if (this.#phase === "skipping" && phase === "body") return;
+    this.#phase = phase;
+    this.#since = this.#ticks.count;
+  }
+}
+
+/** Longest time without progress by phase; `undefined`: no limit. */
+export type PhaseLimits = Readonly<Record<Phase, number | undefined>>;
+
+const SECOND_MS = 1_000;
+
+/** Limits in milliseconds. They are no options, as no well-behaved client meets them. */
+export const PHASE_LIMITS_MS: PhaseLimits = {
+  // As nginx; a client keeps a connection for the next path of a closure.
+  idle: 75 * SECOND_MS,
+  // From its first byte to its last. A head has a few hundred bytes and leaves in one packet, so a
+  // byte a second is no progress.
+  head: 20 * SECOND_MS,
+  // Between two pieces.
+  body: 30 * SECOND_MS,
+  // From the first byte to the last: the answer waits for it.
+  skipping: 20 * SECOND_MS,
+  // The upstreams have timeouts of their own.
+  answering: undefined,
+  held: undefined,
+  // Between two pieces. Nix aborts a transfer that stalls for 300 seconds, and stalls one itself
+  // while it unpacks.
+  sending: 300 * SECOND_MS,
+  // Between two pieces.
+  lingering: 5 * SECOND_MS,
+};
+
+/** The logged reason for closing a connection without progress. */
+export const OVERDUE_REASON: Readonly<Record<Phase, string>> = {
+  idle: "no request",
+  head: "incomplete request",
+  body: "incomplete request body",
+  skipping: "incomplete request body",
+  answering: "no answer",
+  held: "no answer",
+  sending: "stalled client",
+  lingering: "refused client stays connected",
+};

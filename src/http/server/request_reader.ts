@@ -1,11 +1,44 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
-import type { Activity } from "./activity.ts";
-import { Refusal } from "./refusal.ts";
-import { mayBeRequestLine } from "./request_head.ts";
+import type { RequestHeaders } from "../../base/request_headers.ts";
+import { streamFrom } from "../../base/stream_of.ts";
+import type { ClientRequest } from "../message/client_request.ts";
+import { fieldWords, lowerAscii, withoutBlanks } from "../message/field_words.ts";
+import type { Activity } from "./connection.ts";
 
 /** The part of a connection that the server uses. */
 export type Socket = Pick<Deno.Conn, "read" | "write" | "closeWrite" | "close" | "remoteAddr">;
+
+/** A request without its body. */
+export interface RequestHead {
+  readonly method: string;
+  /** Like `ClientRequest.url`. */
+  readonly url: string;
+  readonly headers: RequestHeaders;
+  /** Bytes of the body. */
+  readonly bodyLength: number | "chunked";
+  /** True when the client waits for 100 Continue before it sends the body. */
+  readonly expectsContinue: boolean;
+  /** False: the connection ends with the answer. */
+  readonly keepsAlive: boolean;
+  /** HTTP/1.0 has no chunks, and closes connections unless the head says otherwise. */
+  readonly isOld: boolean;
+}
+
+/** A request that the server refuses by itself. */
+export interface RefusedRequest {
+  readonly status: number;
+  /** A reason from a closed set, for the log, such as "bare line feed". */
+  readonly reason: string;
+  /** What was given and what is expected, for the client; `undefined`: the status says enough. */
+  readonly expected?: string | undefined;
+  /** The method, where the head is incomplete. */
+  readonly method: string | undefined;
+  /** The client, as `peerAddress` returns it. */
+  readonly peer: string;
+  /** The request with the bad body, if the app has it and answers it. */
+  readonly request: ClientRequest | undefined;
+}
 
 /** Nix sends heads of some 200 bytes. Ten thousand idle connections hold one of these each. */
 const SMALL_BYTES = 1024;
@@ -76,8 +109,11 @@ export class RequestReader {
     return this.#reading ??= this.#read();
   }
 
-  /** The next head; `undefined` if the connection ended before its first byte. */
-  async head(): Promise<string | undefined> {
+  /**
+   * The next head; `undefined` if the connection ended before its first byte. Throws a Refusal that
+   * has the method.
+   */
+  async head(): Promise<RequestHead | undefined> {
     this.#emptyLines = 0;
     for (let phase: "idle" | "head" | undefined;;) {
       this.#skipEmptyLines();
@@ -85,7 +121,7 @@ export class RequestReader {
       const next = wasEmpty ? "idle" : "head";
       if (next !== phase) this.#activity.enter(phase = next);
       const end = this.#endOfHead();
-      if (end > 0) return DECODER.decode(this.take(end));
+      if (end > 0) return headIn(DECODER.decode(this.take(end)));
       if (await this.fill()) continue;
       if (wasEmpty) return undefined;
       throw this.#refusal(400, "incomplete head");
@@ -251,4 +287,255 @@ function stalled(): Failure {
 function lineEnd(bytes: Uint8Array, at: number): number {
   if (bytes[at - 1] !== CR) throw new Refusal(400, "bare line feed");
   return at - 1;
+}
+
+const CHUNK_LINE_REGEXP = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t -~]*)?$/;
+const CHUNK_LINE_LENGTH_MAX = 256;
+const TRAILER_LENGTH_MAX = 1024;
+const TRAILERS_MAX = 16;
+
+/** The body of a request, read from the connection on demand. */
+export class RequestBody {
+  readonly #requestReader: RequestReader;
+  readonly #isChunked: boolean;
+  /** Called before the first read, for clients that wait for 100 Continue. */
+  readonly #begin: () => Promise<void>;
+  /** Bytes left of the body, or of the present chunk. */
+  #left: number;
+  #isOver: boolean;
+  #hasBegun = false;
+
+  constructor(
+    requestReader: RequestReader,
+    length: number | "chunked",
+    begin: () => Promise<void>,
+  ) {
+    this.#requestReader = requestReader;
+    this.#isChunked = length === "chunked";
+    this.#left = length === "chunked" ? 0 : length;
+    this.#isOver = length === 0;
+    this.#begin = begin;
+  }
+
+  /** True if the connection's next byte is behind this body. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** True once the app has read from it. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  /** Discards the rest, up to `bytesMax`; false if there is more. */
+  async skip(bytesMax: number): Promise<boolean> {
+    for (let skipped = 0; !this.#isOver && skipped <= bytesMax;) {
+      skipped += (await this.read())?.length ?? 0;
+    }
+    return this.#isOver;
+  }
+
+  /** The next bytes; `undefined` at the end. Throws a Refusal for bad framing. */
+  async read(): Promise<Bytes | undefined> {
+    if (this.#isOver) return undefined;
+    if (!this.#hasBegun) await this.#begin();
+    this.#hasBegun = true;
+    if (this.#left === 0 && !await this.#nextChunk()) return undefined;
+    const bytes = await this.#requestReader.some(this.#left);
+    this.#left -= bytes.length;
+    if (this.#left === 0) await this.#endOfPart();
+    return bytes;
+  }
+
+  stream(): ReadableStream<Bytes> {
+    return streamFrom({
+      next: async () => {
+        const bytes = await this.read();
+        // From here on the client waits for the app, not the app for the client.
+        this.#requestReader.handedOver();
+        return bytes;
+      },
+    });
+  }
+
+  async #endOfPart(): Promise<void> {
+    if (!this.#isChunked) this.#isOver = true;
+    else if (await this.#requestReader.line(0) !== "") {
+      throw new Refusal(400, "chunk longer than its size");
+    }
+  }
+
+  /** False after the last chunk. */
+  async #nextChunk(): Promise<boolean> {
+    const line = await this.#requestReader.line(CHUNK_LINE_LENGTH_MAX);
+    const [, size] = CHUNK_LINE_REGEXP.exec(line) ?? [];
+    if (size === undefined) throw new Refusal(400, "invalid chunk size");
+    this.#left = parseInt(size, 16);
+    if (this.#left > 0) return true;
+    await this.#skipTrailers();
+    this.#isOver = true;
+    return false;
+  }
+
+  /** Discards trailers. Another server could read a malformed one as the next request. */
+  async #skipTrailers(): Promise<void> {
+    for (let count = 0;; count++) {
+      const line = await this.#requestReader.line(TRAILER_LENGTH_MAX);
+      if (line === "") return;
+      if (!isField(line)) throw new Refusal(400, "malformed trailer");
+      if (count >= TRAILERS_MAX) throw new Refusal(400, "too many trailers");
+    }
+  }
+}
+
+const REQUEST_LINE_REGEXP = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP\/1\.[01]$/;
+const URL_REGEXP = /^https?:\/\/[^/?#]+(?:\/|$)/;
+/** A value has no control characters. A folded line, or a space before the colon, is no field. */
+const FIELD_REGEXP = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\u0080-\uffff]*$/;
+const HOST_CHARS_REGEXP = /^[A-Za-z0-9._~:[\]%-]*$/;
+const LENGTH_REGEXP = /^\d{1,15}$/;
+
+function headIn(text: string): RequestHead {
+  try {
+    return parseRequestHead(text);
+  } catch (error) {
+    throw error instanceof Refusal ? error.in(text) : error;
+  }
+}
+
+/**
+ * Parses a head with its empty line. Throws a Refusal for all that two servers could read
+ * differently: that is how requests are smuggled (RFC 9112, 11.2).
+ */
+export function parseRequestHead(text: string): RequestHead {
+  const firstEnd = text.indexOf("\r\n");
+  const line = text.slice(0, firstEnd);
+  if (!REQUEST_LINE_REGEXP.test(line)) throw new Refusal(400, "invalid request line");
+  const methodEnd = line.indexOf(" ");
+  const method = line.slice(0, methodEnd);
+  const target = line.slice(methodEnd + 1, -" HTTP/1.1".length);
+  const isPath = target.startsWith("/");
+  if (!isPath && !URL_REGEXP.test(target)) throw new Refusal(400, "invalid request target");
+  const fields = new HeaderFields();
+  const emptyLine = text.length - 2;
+  for (let at = firstEnd + 2; at < emptyLine;) {
+    const end = text.indexOf("\r\n", at);
+    fields.add(text.slice(at, end));
+    at = end + 2;
+  }
+  const host = fields.get("host");
+  const isOld = line.endsWith("0");
+  if (host === null ? !isOld : !HOST_CHARS_REGEXP.test(host)) {
+    throw new Refusal(400, "invalid host");
+  }
+  return {
+    method,
+    url: isPath ? target : pathOfUrl(target),
+    headers: fields,
+    bodyLength: bodyLengthOf(method, fields, isOld),
+    expectsContinue: expectsContinue(fields, isOld),
+    keepsAlive: keepsAlive(fields.get("connection"), isOld),
+    isOld,
+  };
+}
+
+/** The path of an absolute URL, which clients send to proxies. */
+function pathOfUrl(target: string): string {
+  const path = target.indexOf("/", target.indexOf("://") + 3);
+  return path < 0 ? "/" : target.slice(path);
+}
+
+/** True if this beginning of a first line may become a valid request line. */
+function mayBeRequestLine(line: string): boolean {
+  if (line.endsWith("\r\n")) return REQUEST_LINE_REGEXP.test(line.slice(0, -2));
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]*(?: [!-~]*(?: [HTP/1.0]*\r?)?)?$/.test(line);
+}
+
+/** True for a line that is a header or trailer field. */
+function isField(line: string): boolean {
+  return FIELD_REGEXP.test(line);
+}
+
+class HeaderFields implements RequestHeaders {
+  readonly #values = new Map<string, string>();
+
+  add(line: string): void {
+    if (!isField(line)) throw new Refusal(400, "malformed header");
+    const colon = line.indexOf(":");
+    const name = line.slice(0, colon).toLowerCase();
+    const value = withoutBlanks(line, colon + 1);
+    const before = this.#values.get(name);
+    this.#values.set(name, before === undefined ? value : `${before}, ${value}`);
+  }
+
+  get(name: string): string | null {
+    return this.#values.get(name) ?? null;
+  }
+}
+
+function bodyLengthOf(
+  method: string,
+  fields: RequestHeaders,
+  isOld: boolean,
+): RequestHead["bodyLength"] {
+  const coding = fields.get("transfer-encoding");
+  const length = fields.get("content-length");
+  if (coding === null && length === null) return 0;
+  if (coding !== null) {
+    if (length !== null) throw new Refusal(400, "conflicting body lengths");
+    if (isOld || lowerAscii(coding) !== "chunked") {
+      throw new Refusal(400, "unknown transfer coding");
+    }
+  } else if (/^\d{16,}$/.test(length ?? "")) {
+    throw new Refusal(413, "body too large");
+  } else if (!LENGTH_REGEXP.test(length ?? "")) {
+    throw new Refusal(400, "invalid content length");
+  }
+  const bodyLength = coding === null ? Number(length) : "chunked";
+  if (bodyLength !== 0 && (method === "GET" || method === "HEAD")) {
+    throw new Refusal(400, "unexpected body");
+  }
+  return bodyLength;
+}
+
+function expectsContinue(fields: RequestHeaders, isOld: boolean): boolean {
+  const expected = fields.get("expect");
+  if (expected === null || isOld) return false;
+  if (lowerAscii(expected) !== "100-continue") throw new Refusal(417, "unknown expectation");
+  return true;
+}
+
+function keepsAlive(connection: string | null, isOld: boolean): boolean {
+  if (connection === null) return !isOld;
+  const options = fieldWords(connection);
+  return isOld ? options.includes("keep-alive") : !options.includes("close");
+}
+
+const METHOD_REGEXP = /^[A-Z]{3,16}(?= )/;
+
+/** A request that the app never answers, and that ends its connection. */
+export class Refusal extends Failure {
+  readonly status: number;
+
+  /** A reason from a closed set, for the log, such as "bare line feed". */
+  readonly reason: string;
+
+  /** What was given and what is expected, for the client. */
+  readonly expected: string | undefined;
+
+  /** The method, if the server could read it. */
+  readonly method: string | undefined;
+
+  constructor(status: number, reason: string, expected?: string, method?: string) {
+    super("bad-request", `Cannot read request: ${reason}`);
+    this.reason = reason;
+    this.expected = expected;
+    this.status = status;
+    this.method = method;
+  }
+
+  /** The same refusal with the method at the beginning of `head`. */
+  in(head: string): Refusal {
+    return new Refusal(this.status, this.reason, this.expected, METHOD_REGEXP.exec(head)?.[0]);
+  }
 }

@@ -1,12 +1,11 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
-import { acceptFailureOf, lacksHandles } from "../server/accept_failure.ts";
 import { ProxiedClients, type ProxyClosed } from "../proxy/proxied_clients.ts";
 import type { ProxyRange } from "../proxy/trusted_proxies.ts";
 import { type Link, linkOf } from "./link.ts";
 import { Relayed, type RelayedTimes, type RelayReason } from "./relayed.ts";
-import { SilentClients } from "../server/silent_clients.ts";
+import { acceptFailureOf, lacksHandles, SilentClients } from "../server/accepting.ts";
 
 const SECOND_MS = 1_000;
 

@@ -4,7 +4,7 @@ import { sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
 import { Download } from "../../../src/cache/download/download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
-import { BodyReader } from "../../../src/http/server/body_reader.ts";
+import { BodyReader } from "../../../src/http/server/answer_writer.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
 const NAME = narName(sha256FromDigest(new Uint8Array(32)), "none");

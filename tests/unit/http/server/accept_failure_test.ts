@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { acceptFailureOf } from "../../../../src/http/server/accept_failure.ts";
+import { acceptFailureOf } from "../../../../src/http/server/accepting.ts";
 
 const FAILURES: readonly (readonly [error: unknown, meaning: string])[] = [
   [coded("EMFILE", "Too many open files (os error 24)"), "no file handles"],

@@ -1,4 +1,40 @@
 import type { Bytes } from "../../base/bytes.ts";
+import { Notifier } from "../../base/notifier.ts";
+import type { Socket } from "./request_reader.ts";
+
+/** The reason why `accept` failed; it decides how the server reacts. */
+export type AcceptFailure = "listener closed" | "no file handles" | "client gone";
+
+/** Linux and macOS use the same numbers. */
+const NO_HANDLES_REGEXP = /\(os error (?:23|24)\)/;
+const NO_HANDLES_CODES: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"]);
+
+/**
+ * Classifies an error of `accept` or `connect`. A client that resets its connection before that
+ * makes `accept` fail too; only that one connection is lost.
+ */
+export function acceptFailureOf(error: unknown): AcceptFailure {
+  if (error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted) {
+    return "listener closed";
+  }
+  return lacksHandles(error) ? "no file handles" : "client gone";
+}
+
+/** True when the process (EMFILE) or the machine (ENFILE) has no file handle left. */
+export function lacksHandles(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return "code" in error && NO_HANDLES_CODES.has(error.code) ||
+    NO_HANDLES_REGEXP.test(error.message);
+}
+
+/** Head and body may leave in two writes. The second one must not wait for an ACK. */
+export function setNoDelay(socket: Socket): void {
+  if (isTcp(socket)) socket.setNoDelay(true);
+}
+
+function isTcp(socket: Socket): socket is Deno.TcpConn {
+  return "setNoDelay" in socket;
+}
 
 /** The part of a connection used before its client's first bytes. */
 export type SilentClient = Pick<Deno.Conn, "read" | "close">;
@@ -68,5 +104,34 @@ export class SilentClients {
 
   #close(client: SilentClient): void {
     if (this.#sinceMs.delete(client)) client.close();
+  }
+}
+
+/** Accepted connections, each given out once it is ready: a slow one delays no other. */
+export class ReadySockets {
+  readonly #acceptOne: () => Promise<void>;
+  readonly #ready: Socket[] = [];
+  readonly #changed = new Notifier();
+  #accepting: Promise<void> | undefined;
+
+  /** `acceptOne` accepts a connection, which is added as soon as it is ready. */
+  constructor(acceptOne: () => Promise<void>) {
+    this.#acceptOne = acceptOne;
+  }
+
+  add(socket: Socket): void {
+    this.#ready.push(socket);
+    this.#changed.notify();
+  }
+
+  /** Accepts connections until one is ready. Throws the error of `acceptOne`. */
+  async next(): Promise<Socket> {
+    for (;;) {
+      const socket = this.#ready.shift();
+      if (socket !== undefined) return socket;
+      const changed = this.#changed.notified();
+      this.#accepting ??= this.#acceptOne().finally(() => this.#accepting = undefined);
+      await Promise.race([changed, this.#accepting]);
+    }
   }
 }
