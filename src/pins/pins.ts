@@ -33,11 +33,11 @@ export interface PinsDeps {
  * The walk along the references fills the table `protected_path`; its changes set `protected` in
  * `narinfo_use`. Eviction and retention read that column.
  *
- * SQLite: `metadata/sqlite/protection.ts` walks, and triggers in
+ * SQLite: `metadata/sqlite/pins.ts` walks, and triggers in
  * `metadata/schema/0019_initial.sqlite.sql` set the column. `coldNarinfos` and `coldEmpties` in
- * `metadata/sqlite/space_statements.ts` read it. PostgreSQL: `protect` and `set_protected` in
+ * `metadata/sqlite/space.ts` read it. PostgreSQL: `protect` and `set_protected` in
  * `metadata/schema/0015_initial.postgres.sql` walk and set, `coldest` and `remove_empties` in
- * `0004_space.postgres.sql` read.
+ * `0015_initial.postgres.sql` read.
  */
 export class Pins {
   readonly #deps: PinsDeps;

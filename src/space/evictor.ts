@@ -66,7 +66,7 @@ export const NO_FIGURES: RunFigures = { freedBytes: 0, evictedEntries: 0, evicte
  * - Entries that were used at `usedBeforeMs` or later, if the run sets it.
  *
  * SQLite: `coldNarinfos`, `coldLooseNars` and `coldEmpties` in
- * `metadata/sqlite/space_statements.ts` list the entries, and `metadata/sqlite/eviction.ts` marks
+ * `metadata/sqlite/space.ts` list the entries, and its `Eviction` marks
  * them. PostgreSQL: `coldest` and `remove_empties` list them, and `evict` marks them, all in
  * `metadata/schema/0015_initial.postgres.sql`. It passes over entries that another transaction holds.
  */

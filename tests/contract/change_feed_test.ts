@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import pg from "pg";
 import type { Changed } from "../../src/metadata/change_feed.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
-import { DataVersionFeed } from "../../src/metadata/sqlite/data_version_feed.ts";
-import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
+import {
+  DataVersionFeed,
+  SqliteMetadataStore,
+} from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { openPostgresStore, PostgresServer } from "../support/postgres.ts";
 import { hash, put } from "../support/metadata_rows.ts";

@@ -1,6 +1,6 @@
 // The thread that copies the write-ahead log into the database file.
 import { DatabaseSync } from "node:sqlite";
-import type { CheckpointScope } from "./checkpoints.ts";
+import type { CheckpointScope } from "./write_queue.ts";
 
 const scope = globalThis as unknown as CheckpointScope;
 

@@ -1,14 +1,25 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Bytes } from "../../base/bytes.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { StorageId } from "../../base/storage_id.ts";
 import type { NarName, NarStem } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
-import type { Changed, ChangeFeed } from "../change_feed.ts";
+import { type Changed, type ChangeFeed, Subscribers } from "../change_feed.ts";
 import type { CopyMarks } from "../copy_marks.ts";
-import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
 import type { DatabaseSize } from "../database_size.ts";
+import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
+import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
+import {
+  type MemberBoard,
+  type MemberReport,
+  readReports,
+  REPORT_KEPT_MS,
+  type ReportColumns,
+  REPORTS_MAX,
+} from "../member_board.ts";
 import {
   type Change,
   closedFailure,
@@ -16,11 +27,9 @@ import {
   type MetadataStore,
   type WriteOptions,
 } from "../metadata_store.ts";
-import type { MemberBoard } from "../member_board.ts";
-import type { PinNote } from "../pin_look.ts";
-import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
-import { type PullRow, PULLS_MAX } from "../pull_keeper.ts";
 import type { NamedPath } from "../name_finder.ts";
+import type { PinNote } from "../pin_look.ts";
+import { type PullRow, PULLS_MAX } from "../pull_keeper.ts";
 import type { RowLister } from "../row_lister.ts";
 import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
 import type {
@@ -32,27 +41,22 @@ import type {
 } from "../space_keeper.ts";
 import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
 import type { StorageIdKeeper } from "../storage_id_keeper.ts";
-import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { type ReadName, StoredRows } from "../stored_rows.ts";
-import { DataVersionFeed } from "./data_version_feed.ts";
-import { Eviction } from "./eviction.ts";
-import { Ledger } from "./ledger.ts";
-import { findNamed } from "./names.ts";
-import { SqliteMemberBoard } from "./sqlite_member_board.ts";
-import { Protection } from "./protection.ts";
+import { ChangeApplier, isTouch } from "./change_applier.ts";
+import { Protection } from "./pins.ts";
 import { ReferenceSlices } from "./reference_slices.ts";
-import { FIRST_PATH, sweepUnused } from "./row_sweep.ts";
-import { prepareStatements, type Statements } from "./statements.ts";
-import { Transactions } from "./transactions.ts";
+import { Eviction, FIRST_PATH, sweepUnused } from "./space.ts";
+import { prepareStatements, type Statements, STEP_IDS } from "./statements.ts";
 import {
   isLocked,
   LOCKED_MAX_MS,
   LOCKED_RETRY_MS,
+  resultCodeOf,
+  SQLITE_CORRUPT,
   sqliteWriteFailure,
+  Transactions,
   WriteQueue,
 } from "./write_queue.ts";
-import { Failure, messageOf } from "../../base/failure.ts";
-import { resultCodeOf, SQLITE_CORRUPT } from "./result_codes.ts";
 
 /** How an amount gets into a slot that has one. */
 const MERGES = { sum: "addFigure", last: "replaceFigure", first: "keepFigure" } as const;
@@ -64,7 +68,7 @@ export class SqliteMetadataStore extends StoredRows
   readonly #statements: Statements;
   readonly #protection: Protection;
   readonly #eviction: Eviction;
-  readonly #ledger: Ledger;
+  readonly #nowMs: () => number;
   readonly #queue: WriteQueue;
   readonly #references: ReferenceSlices;
   readonly #feed: DataVersionFeed;
@@ -93,7 +97,7 @@ export class SqliteMetadataStore extends StoredRows
       makeWay: (change) => applier.makeWay(change),
     });
     this.#eviction = new Eviction(this.#statements, this.#protection);
-    this.#ledger = new Ledger(this.#statements, nowMs);
+    this.#nowMs = nowMs;
     this.board = new SqliteMemberBoard({
       ...{ statements: this.#statements, nowMs },
       within: (work) => this.#withoutRevision(work),
@@ -111,12 +115,24 @@ export class SqliteMetadataStore extends StoredRows
     return readBodies(await this.#each("narinfoBody", storePathHashes, signal));
   }
 
+  /** Searches in steps, from the newest id to the oldest, in time slices. */
   async findNamed(
     text: string,
     countMax: number,
     signal?: AbortSignal,
   ): Promise<readonly NamedPath[]> {
-    return await findNamed((name) => this.#read(name), { text, countMax, signal });
+    const pattern = `%${text.replace(/[%_\\]/g, "\\$&")}%`;
+    signal?.throwIfAborted();
+    const slice = clock.slice(signal);
+    const found: NamedPath[] = [];
+    let lastId = Number(this.#read("lastNarinfo").get()?.["id"] ?? 0);
+    for (; lastId > 0 && found.length < countMax; lastId -= STEP_IDS) {
+      for (const { hash, name } of this.#read("named").all(lastId, pattern)) {
+        found.push({ storePathHash: hash as StorePathHash, name: String(name) });
+      }
+      if (slice.isOver) await slice.yield();
+    }
+    return found.slice(0, countMax);
   }
 
   async notePin(storePathHash: StorePathHash, { keepComplete, look }: PinNote): Promise<void> {
@@ -172,21 +188,37 @@ export class SqliteMetadataStore extends StoredRows
     return { bytes: Number(row?.["bytes"]), countedBytes: Number(row?.["counted_bytes"]) };
   }
 
-  async reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined> {
-    return await this.#withoutRevision(() => this.#ledger.reserve(member, order));
+  async reserve(
+    member: MemberId,
+    { neededBytes, wantedBytes, limitBytes }: ReserveOrder,
+  ): Promise<number | undefined> {
+    return await this.#withoutRevision(() => {
+      const row = this.#statements.reserve.get(member, limitBytes, neededBytes, wantedBytes);
+      return row && Number(row["reserved_bytes"]);
+    });
   }
 
-  async beat(member: MemberId, order: HeartbeatOrder): Promise<number> {
-    return await this.#withoutRevision(() => this.#ledger.beat(member, order));
+  async beat(
+    member: MemberId,
+    { reservedBytes, limitBytes, url = null }: HeartbeatOrder,
+  ): Promise<number> {
+    const { ageBeats, beat } = this.#statements;
+    return await this.#withoutRevision(() => {
+      const nowMs = this.#nowMs();
+      ageBeats.run(nowMs);
+      return Number(beat.get(member, limitBytes, reservedBytes, nowMs, url)?.["reserved_bytes"]);
+    });
   }
 
   async members(observer: MemberId): Promise<readonly Member[]> {
-    if (this.#closed) throw closedFailure();
-    return this.#ledger.members(observer);
+    return this.#read("members").all(observer, this.#nowMs()).map(({ id, silent_ms, url }) => ({
+      ...{ id: String(id), silentMs: Math.max(0, Number(silent_ms)) },
+      ...(url === null ? {} : { url: String(url) }),
+    }));
   }
 
   async leave(member: MemberId): Promise<void> {
-    await this.#withoutRevision(() => this.#ledger.leave(member));
+    await this.#withoutRevision(() => this.#statements.leave.run(member));
   }
 
   async claimStorageId(id: StorageId): Promise<StorageId> {
@@ -321,4 +353,112 @@ function damageOf(quickCheck: StatementSync): readonly string[] {
   }
   if (lines.length === 0) throw new Failure("broken", "Cannot check database: no result came");
   return lines.filter((line) => line !== "ok" && !HEADING_REGEXP.test(line));
+}
+
+/** The longest delay until changes of another process are noticed. */
+const POLL_EVERY_MS = 1_000;
+
+interface DataVersionFeedDeps {
+  /** `PRAGMA data_version` of the writing connection: only commits of others change it. */
+  readonly dataVersion: () => unknown;
+  /** The column `stock.revision`: heartbeats, uses and reservations do not raise it. */
+  readonly revision: () => number;
+  readonly pollEveryMs?: number;
+}
+
+/**
+ * Polls SQLite's data version while there are subscribers. It costs no read of the database, and
+ * heartbeats change it, so the revision decides.
+ */
+export class DataVersionFeed implements ChangeFeed {
+  readonly #deps: DataVersionFeedDeps;
+  readonly #subscribers = new Subscribers();
+  #timer: Timer | undefined;
+  #dataVersion: unknown;
+  /** The last revision that was read, plus this connection's raises since. */
+  #revision: number | undefined;
+
+  constructor(deps: DataVersionFeedDeps) {
+    this.#deps = deps;
+  }
+
+  subscribe(on: (changed: Changed) => void): AsyncDisposable {
+    if (this.#timer === undefined) {
+      this.#hasMoved();
+      this.#timer = clock.every(this.#deps.pollEveryMs ?? POLL_EVERY_MS, () => this.#poll());
+    }
+    return this.#subscribers.add(on, () => this.#stopUnused());
+  }
+
+  /** Call it once this connection has raised the revision by one: subscribers know its changes. */
+  raised(): void {
+    // The next poll finds the changes of others.
+    if (this.#revision !== undefined) this.#revision++;
+  }
+
+  #stopUnused(): void {
+    if (!this.#subscribers.isEmpty) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #poll(): void {
+    try {
+      if (!this.#hasMoved()) return;
+    } catch {
+      // The next reader of a row reports the same error; a later poll finds the change.
+      return;
+    }
+    this.#subscribers.report("all");
+  }
+
+  /** True if another process has raised the revision since the last call. */
+  #hasMoved(): boolean {
+    const dataVersion = this.#deps.dataVersion();
+    if (dataVersion === this.#dataVersion) return false;
+    // Read second: a commit between both reads moves the data version once more, and is known.
+    const revision = this.#deps.revision();
+    const hasMoved = revision !== this.#revision;
+    this.#dataVersion = dataVersion;
+    this.#revision = revision;
+    return hasMoved;
+  }
+}
+
+interface SqliteMemberBoardDeps {
+  readonly statements: Statements;
+  readonly nowMs: () => number;
+  /** Runs a small write in a transaction. */
+  readonly within: <Value>(work: () => Value) => Promise<Value>;
+}
+
+/** The reports of the members in an SQLite file. */
+class SqliteMemberBoard implements MemberBoard {
+  readonly #deps: SqliteMemberBoardDeps;
+
+  constructor(deps: SqliteMemberBoardDeps) {
+    this.#deps = deps;
+  }
+
+  report(member: MemberId, status: string): Promise<readonly MemberReport[]> {
+    const { statements, nowMs, within } = this.#deps;
+    return within(() => {
+      const atMs = nowMs();
+      statements.ageReports.run(atMs);
+      statements.putReport.run(member, atMs, status);
+      statements.expireReports.run(atMs - REPORT_KEPT_MS);
+      const rows = statements.reports.all(member, REPORTS_MAX);
+      return readReports(rows as unknown as readonly ReportColumns[]);
+    });
+  }
+
+  async withdraw(member: MemberId): Promise<void> {
+    const { statements, within } = this.#deps;
+    await within(() => statements.removeReport.run(member));
+  }
+
+  /** All members have the clock of their machine. */
+  sharedNowMs(): Promise<number> {
+    return Promise.resolve(this.#deps.nowMs());
+  }
 }

@@ -1,16 +1,15 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { DOCUMENT_SQL } from "./documents.ts";
-import { LEDGER_SQL } from "./ledger.ts";
+import { DOCUMENT_SQL } from "./change_applier.ts";
 import { READS } from "../stored_rows.ts";
-import { MEMBER_BOARD_SQL } from "./sqlite_member_board.ts";
-import { NAMES_SQL } from "./names.ts";
 import { PIN_SQL } from "./pins.ts";
 import { REFERENCE_SQL } from "./reference_slices.ts";
-import { ROW_SWEEP_SQL } from "./row_sweep.ts";
-import { SPACE_SQL } from "./space_statements.ts";
+import { ROW_SWEEP_SQL, SPACE_SQL } from "./space.ts";
 
 const PUT_FIGURE =
   "INSERT INTO history (tier, at_ms, figure, amount) VALUES (?, ?, ?, ?) ON CONFLICT DO";
+
+/** Ids of one step of a search: far less than a slice, and some milliseconds from the disk. */
+export const STEP_IDS = 256;
 
 /** Every statement of the metadata store, by its purpose. */
 const SQL = {
@@ -18,10 +17,7 @@ const SQL = {
   ...SPACE_SQL,
   ...DOCUMENT_SQL,
   ...ROW_SWEEP_SQL,
-  ...LEDGER_SQL,
   ...REFERENCE_SQL,
-  ...NAMES_SQL,
-  ...MEMBER_BOARD_SQL,
   ...PIN_SQL,
 
   begin: "BEGIN IMMEDIATE",
@@ -58,6 +54,28 @@ const SQL = {
     ON CONFLICT DO NOTHING`,
   expirePulls: `DELETE FROM pull
     WHERE number < (SELECT number FROM pull ORDER BY number DESC LIMIT 1 OFFSET ?1 - 1)`,
+
+  putReport: `INSERT INTO member_report (id, reported_at_ms, status) VALUES (?1, ?2, ?3)
+    ON CONFLICT DO UPDATE SET reported_at_ms = excluded.reported_at_ms, status = excluded.status`,
+  // After the clock was set back: reports from the future would never grow old.
+  ageReports: "UPDATE member_report SET reported_at_ms = ?1 WHERE reported_at_ms > ?1",
+  expireReports: "DELETE FROM member_report WHERE reported_at_ms < ?",
+  reports: `SELECT id, reported_at_ms, status FROM member_report
+    ORDER BY id <> ?1, reported_at_ms DESC, id LIMIT ?2`,
+  removeReport: "DELETE FROM member_report WHERE id = ?",
+
+  // Only the texts have names: an index would cost each miss.
+  lastNarinfo: "SELECT max(path_id) AS id FROM narinfo",
+  // The whole text first: to cut out the name costs more. A name begins 55 characters behind the
+  // start of its line, and has at most 211.
+  named: `SELECT p.hash, named.name FROM (
+      SELECT path_id, substr(rest, 1, instr(rest, char(10)) - 1) AS name FROM (
+        SELECT path_id,
+          substr(body, instr(char(10) || body, char(10) || 'StorePath: ') + 55, 212) AS rest
+        FROM narinfo
+        WHERE path_id > ?1 - ${STEP_IDS} AND path_id <= ?1 AND body LIKE ?2 ESCAPE '\\')) named
+    JOIN path p ON p.id = named.path_id
+    WHERE named.name LIKE ?2 ESCAPE '\\' ORDER BY named.path_id DESC`,
 
   signedCounts: "SELECT uploaded_paths AS uploaded, upstream_paths AS upstream FROM stock",
   putSigned: `INSERT INTO signed_path (hash, digest, uploaded) VALUES (?, ?, ?)

@@ -1,9 +1,10 @@
+import type { DatabaseSync } from "node:sqlite";
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import { type Change, closedFailure, type WriteOptions } from "../metadata_store.ts";
 import type { ChangeApplier } from "./change_applier.ts";
-import { resultCodeOf, SQLITE_BUSY, SQLITE_FULL, SQLITE_IOERR } from "./result_codes.ts";
+import type { Statements } from "./statements.ts";
 
 interface QueuedChanges {
   readonly changes: readonly Change[];
@@ -131,4 +132,173 @@ export function sqliteWriteFailure(error: unknown): Failure {
   // A lock passes: a retry may succeed.
   const kind = isLocked(error) ? "overloaded" : "broken";
   return new Failure(kind, `Cannot write metadata: ${messageOf(error)}`, {}, error);
+}
+
+type TransactionStatements = Pick<
+  Statements,
+  "begin" | "commit" | "rollback" | "rowsWritten" | "raiseRevision"
+>;
+
+/** The write transactions of one connection, which it owns. */
+export class Transactions implements AsyncDisposable {
+  readonly #database: DatabaseSync;
+  readonly #statements: TransactionStatements;
+  readonly #checkpoints: Checkpoints;
+  readonly #raised: () => void;
+  /** All rows that this connection has written; `undefined` if that must be read. */
+  #rows: number | undefined;
+
+  /** `raised` is called after each commit that has raised the revision. */
+  constructor(
+    database: DatabaseSync,
+    statements: Statements,
+    raised: () => void = () => {},
+  ) {
+    this.#database = database;
+    this.#statements = statements;
+    this.#checkpoints = new Checkpoints(database.location());
+    this.#raised = raised;
+  }
+
+  /**
+   * Runs the synchronous `work` in one transaction. If it writes, other processes drop the rows
+   * that they hold in memory, unless `keepsRevision` is set. Throws when nothing was written.
+   */
+  within<Value>(
+    work: () => Value,
+    { keepsRevision = false }: { readonly keepsRevision?: boolean } = {},
+  ): Value {
+    const { begin, commit, rollback, raiseRevision } = this.#statements;
+    begin.run();
+    const before = this.#rows ?? this.#rowsWritten();
+    this.#rows = undefined;
+    let value: Value;
+    let rows: number;
+    let isRaised = false;
+    try {
+      value = work();
+      rows = this.#rowsWritten();
+      isRaised = !keepsRevision && rows !== before;
+      if (isRaised) rows += Number(raiseRevision.run().changes);
+      commit.run();
+    } catch (error) {
+      try {
+        rollback.run();
+      } catch {
+        // After some errors, such as a full disk, SQLite has rolled back by itself.
+      }
+      throw error;
+    }
+    this.#rows = rows;
+    this.#checkpoints.committed(rows);
+    if (isRaised) this.#raised();
+    return value;
+  }
+
+  /** Resolves when large writes do not disturb a checkpoint. */
+  async ready(): Promise<void> {
+    await this.#checkpoints.idle();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#checkpoints[Symbol.asyncDispose]();
+    this.#database.close();
+  }
+
+  #rowsWritten(): number {
+    return Number(this.#statements.rowsWritten.get()?.["count"]);
+  }
+}
+
+/** The Worker's global scope. */
+export interface CheckpointScope {
+  onmessage: ((event: MessageEvent<string>) => void) | null;
+  postMessage(message: undefined): void;
+}
+
+const WORKER_URL = new URL("./checkpoint_worker.ts", import.meta.url);
+
+/** Rows between two checkpoints. They dirty 10 to 60 MiB of pages, depending on their places. */
+const ROWS_MAX = 8_000;
+
+/** Each pass after the first copies the little that was written during the one before. */
+const PASSES_MAX = 4;
+
+/**
+ * Copies the write-ahead log into the database file in a Worker: two syncs and thousands of writes
+ * would stop requests for 100 to 200 ms. The first checkpoint starts the Worker. After an error the
+ * Worker tries again some thousand rows later. If the log becomes long, SQLite copies it itself
+ * (`wal_autocheckpoint`).
+ */
+class Checkpoints implements AsyncDisposable {
+  readonly #path: string | null;
+  #worker: Worker | undefined;
+  #running: Promise<void> | undefined;
+  #closed = false;
+  #rows = 0;
+  #rowsCopied = 0;
+
+  /** `null` for a database in memory, which has no log. */
+  constructor(path: string | null) {
+    this.#path = path;
+  }
+
+  /**
+   * Starts a checkpoint when it is due. Call it after each commit, with the count of all rows that
+   * the connection has written.
+   */
+  committed(rows: number): void {
+    this.#rows = rows;
+    if (this.#path === null || this.#running !== undefined || this.#closed) return;
+    if (rows - this.#rowsCopied < ROWS_MAX) return;
+    this.#running = this.#run(this.#path).finally(() => this.#running = undefined);
+  }
+
+  /** Resolves when no checkpoint is running: large writes that can wait do so. */
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    await this.#running;
+    this.#worker?.terminate();
+  }
+
+  /** Copies again the pages written meanwhile: only a fully copied log starts anew. */
+  async #run(path: string): Promise<void> {
+    for (let pass = 0; pass < PASSES_MAX && this.#rowsCopied !== this.#rows; pass++) {
+      const rows = this.#rows;
+      await this.#copy(path);
+      this.#rowsCopied = rows;
+      if (this.#closed) return;
+    }
+  }
+
+  async #copy(path: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const worker = this.#worker ??= new Worker(WORKER_URL, { type: "module" });
+    worker.onmessage = () => resolve();
+    worker.onerror = (event) => {
+      // An unhandled error would end the process.
+      event.preventDefault();
+      worker.terminate();
+      this.#worker = undefined;
+      resolve();
+    };
+    worker.postMessage(path);
+    await promise;
+  }
+}
+
+/** SQLite's primary result codes that larder tells apart: https://www.sqlite.org/rescode.html */
+const SQLITE_BUSY = 5;
+const SQLITE_IOERR = 10;
+export const SQLITE_CORRUPT = 11;
+const SQLITE_FULL = 13;
+export const SQLITE_CONSTRAINT = 19;
+
+/** The primary result code of an error of `node:sqlite`; `undefined` for any other error. */
+export function resultCodeOf(error: unknown): number | undefined {
+  return error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
 }

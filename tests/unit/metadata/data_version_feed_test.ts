@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Changed } from "../../../src/metadata/change_feed.ts";
-import { DataVersionFeed } from "../../../src/metadata/sqlite/data_version_feed.ts";
+import { DataVersionFeed } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { clock, playRuntime } from "../../../src/runtime/current.ts";
 import { VirtualClock } from "../../simulation/virtual_clock.ts";
 import { eventually } from "../../support/eventually.ts";

@@ -3,10 +3,9 @@ import { DatabaseSync } from "node:sqlite";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { ChangeApplier } from "../../../src/metadata/sqlite/change_applier.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
-import { Protection } from "../../../src/metadata/sqlite/protection.ts";
+import { Protection } from "../../../src/metadata/sqlite/pins.ts";
 import { prepareStatements } from "../../../src/metadata/sqlite/statements.ts";
-import { Transactions } from "../../../src/metadata/sqlite/transactions.ts";
-import { WriteQueue } from "../../../src/metadata/sqlite/write_queue.ts";
+import { Transactions, WriteQueue } from "../../../src/metadata/sqlite/write_queue.ts";
 import { hash, put } from "../../support/metadata_rows.ts";
 import { tempFolder } from "../../support/temp_folder.ts";
 
