@@ -51,7 +51,7 @@ import { planRoute, planTurns } from "../http/routes/plan.ts";
 import { type Route, Router } from "../http/routes/router.ts";
 import { requestStats, trafficStats } from "../http/stats/gather_stats.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
-import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
+import { signedPathsMax } from "../metadata/metadata_store.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
 import { isStorePathHash, type StorePathHash } from "../nix/store_path.ts";

@@ -24,7 +24,7 @@ import type { Pulls } from "../history/pulls.ts";
 import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Space } from "../space/space.ts";
-import type { NameFinder } from "../metadata/name_finder.ts";
+import type { NameFinder } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
 import type { PinReads } from "../pins/pin_reads.ts";

@@ -15,7 +15,7 @@ import type { Route } from "../http/routes/router.ts";
 import { uploadDocumentRoutes } from "../http/routes/upload/upload_documents.ts";
 import { uploadNarRoute } from "../http/routes/upload/upload_nar.ts";
 import { uploadNarinfoRoute } from "../http/routes/upload/upload_narinfo.ts";
-import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
+import { signedPathsMax } from "../metadata/metadata_store.ts";
 import { NO_TRACER } from "../telemetry/tracer.ts";
 import type { AppParts } from "./app_parts.ts";
 import type { Cache } from "./build_app.ts";

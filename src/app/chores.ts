@@ -2,7 +2,7 @@ import { Cron } from "croner";
 import { messageOf } from "../base/failure.ts";
 import { MetadataRetention } from "../cache/metadata_retention.ts";
 import { LOCAL_TIME, type Schedule, schedule as scheduleKind } from "../config/kinds/schedule.ts";
-import type { RowSweeper } from "../metadata/row_sweeper.ts";
+import type { RowSweeper } from "../metadata/metadata_store.ts";
 import { clock, files } from "../runtime/current.ts";
 import { BEAT_EVERY_MS } from "../space/recover.ts";
 import type { Sweeper } from "../space/sweeper.ts";

@@ -8,7 +8,7 @@ import { createSigner } from "../cache/narinfo/own_signature.ts";
 import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
 import { SignedPaths } from "../cache/upload/signed_paths.ts";
 import type { Settings } from "../config/options.ts";
-import { signedPathsMax } from "../metadata/signed_path_keeper.ts";
+import { signedPathsMax } from "../metadata/metadata_store.ts";
 import type { PublicKey, SecretKey } from "../nix/signature.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { clock } from "../runtime/current.ts";

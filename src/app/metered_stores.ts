@@ -1,7 +1,6 @@
 import { type Around, around } from "../base/around.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
-import { isRefusal, type MetadataStore } from "../metadata/metadata_store.ts";
-import type { StorageIdKeeper } from "../metadata/storage_id_keeper.ts";
+import { isRefusal, type MetadataStore, type StorageIdKeeper } from "../metadata/metadata_store.ts";
 import type { ListedNar, NarStore } from "../storage/nar_store.ts";
 import type { OperationOf } from "../telemetry/instruments/operation_labels.ts";
 import type { OperationMeter } from "../telemetry/operation_meter.ts";

@@ -3,7 +3,7 @@ import { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import { Failure } from "../base/failure.ts";
 import { removeIfPresent } from "../base/files.ts";
 import type { Settings } from "../config/options.ts";
-import type { SpaceLedger } from "../metadata/space_ledger.ts";
+import type { SpaceLedger } from "../metadata/space_keeper.ts";
 import { isDead } from "../space/recover.ts";
 import { openPresentBackEnds, storeNamesOf } from "./back_ends/back_ends.ts";
 import { checkNars, openNars } from "./back_ends/nar_back_end.ts";

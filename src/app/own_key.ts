@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { type Facts, Failure, messageOf } from "../base/failure.ts";
 import type { Settings } from "../config/options.ts";
-import type { KeyKeeper } from "../metadata/key_keeper.ts";
+import type { KeyKeeper } from "../metadata/metadata_store.ts";
 import { generateSecretKey, parseSecretKey, type SecretKey } from "../nix/signature.ts";
 import { type Logger, SILENT } from "../telemetry/logger.ts";
 import { openMetadata } from "./back_ends/metadata_back_end.ts";

@@ -1,5 +1,5 @@
 import { messageOf } from "../base/failure.ts";
-import type { RowSweeper, SweptRows } from "../metadata/row_sweeper.ts";
+import type { RowSweeper, SweptRows } from "../metadata/metadata_store.ts";
 import { clock } from "../runtime/current.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Logger } from "../telemetry/logger.ts";

@@ -1,5 +1,9 @@
-import type { FormerNameFinder } from "../metadata/former_name_keeper.ts";
-import type { NarFinder, NarinfoRow, NarRecord } from "../metadata/metadata_store.ts";
+import type {
+  FormerNameFinder,
+  NarFinder,
+  NarinfoRow,
+  NarRecord,
+} from "../metadata/metadata_store.ts";
 import type { Compression } from "../nix/compression.ts";
 import {
   compressionOf,

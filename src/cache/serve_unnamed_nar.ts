@@ -1,8 +1,7 @@
 import pLimit from "p-limit";
 import { Failure } from "../base/failure.ts";
 import { SingleFlight } from "../base/single_flight.ts";
-import type { DocumentKeeper } from "../metadata/document_keeper.ts";
-import type { NarRow, NarSource } from "../metadata/metadata_store.ts";
+import type { DocumentKeeper, NarRow, NarSource } from "../metadata/metadata_store.ts";
 import type { FileHash, NarHash } from "../nix/hash.ts";
 import { compressionOf, hashOf, type NarName, plainNarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";

@@ -1,7 +1,6 @@
 import { lruOf } from "../base/lru.ts";
 import { ownText } from "../base/own_text.ts";
-import type { NamedPath } from "../metadata/name_finder.ts";
-import type { NarFinder, NarinfoFinder } from "../metadata/metadata_store.ts";
+import type { NamedPath, NarFinder, NarinfoFinder } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";

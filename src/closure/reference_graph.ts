@@ -1,6 +1,6 @@
 import { Failure } from "../base/failure.ts";
 import { ownText } from "../base/own_text.ts";
-import type { GraphFinder } from "../metadata/graph_finder.ts";
+import type { GraphFinder } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { TimeSlice } from "../runtime/clock.ts";

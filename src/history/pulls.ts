@@ -8,7 +8,7 @@ import {
   type PullRow,
   PULLS_MAX,
   type PullSummary,
-} from "../metadata/pull_keeper.ts";
+} from "../metadata/history_keeper.ts";
 import type { Timer } from "../runtime/clock.ts";
 import { clock, dice } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";

@@ -1,25 +1,24 @@
 import { isDeepStrictEqual } from "node:util";
 import pLimit from "p-limit";
 import { type MemberId, newMemberId } from "../base/member_id.ts";
-import type { DocumentFacts, DocumentRow } from "./document_keeper.ts";
 import {
   type Change,
+  type DocumentFacts,
+  type DocumentRow,
   isSameClaim,
   type KeptFile,
+  type ListedDocument,
+  type ListedLooseNar,
+  type ListedNarinfo,
+  type ListedSignedPath,
   type MetadataStore,
   type NamedPin,
   type NarRecord,
   type NarRow,
   type PinRoot,
+  type RowLister,
 } from "./metadata_store.ts";
-import { PULLS_MAX } from "./pull_keeper.ts";
-import type {
-  ListedDocument,
-  ListedLooseNar,
-  ListedNarinfo,
-  ListedSignedPath,
-  RowLister,
-} from "./row_lister.ts";
+import { PULLS_MAX } from "./history_keeper.ts";
 
 /** Rows of one page: each takes some queries. */
 const PAGE_ROWS = 256;

@@ -1,22 +1,15 @@
+import type { Bytes } from "../base/bytes.ts";
 import { Failure } from "../base/failure.ts";
+import type { StorageId } from "../base/storage_id.ts";
 import type { Compression } from "../nix/compression.ts";
+import type { DocumentPath } from "../nix/document_name.ts";
 import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
-import type { NarName } from "../nix/nar_name.ts";
+import type { NarName, NarStem } from "../nix/nar_name.ts";
 import type { OwnSignature } from "../nix/sign_narinfo.ts";
-import type { Seal, StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { DatabaseMeter } from "./database_size.ts";
-import type { DocumentChange, DocumentKeeper } from "./document_keeper.ts";
-import type { FormerNameKeeper } from "./former_name_keeper.ts";
-import type { GraphFinder } from "./graph_finder.ts";
-import type { HistoryKeeper } from "./history_keeper.ts";
-import type { PullKeeper } from "./pull_keeper.ts";
-import type { NameFinder } from "./name_finder.ts";
-import type { PinLook, PinNoter } from "./pin_look.ts";
-import type { RowSweeper } from "./row_sweeper.ts";
-import type { SignedPathChange, SignedPathFinder } from "./signed_path_keeper.ts";
-import type { SpaceKeeper } from "./space_keeper.ts";
-import type { SpaceLedger } from "./space_ledger.ts";
+import type { Seal, StoredName } from "../nix/stored_name.ts";
+import type { HistoryKeeper, PullKeeper } from "./history_keeper.ts";
+import type { DatabaseMeter, SpaceKeeper, SpaceLedger } from "./space_keeper.ts";
 
 /** A stored narinfo. */
 export interface NarinfoRow {
@@ -354,7 +347,7 @@ export interface PathTimes {
   readonly evictedAtMs?: number;
 }
 
-export interface PathTimesFinder {
+interface PathTimesFinder {
   pathTimes(storePathHash: StorePathHash): Promise<PathTimes>;
 }
 
@@ -406,3 +399,339 @@ export type MetadataStore =
   & FormerNameKeeper
   & HistoryKeeper
   & PullKeeper;
+
+/** The signed facts of a path that larder has signed, kept longer than its narinfo. */
+export interface SignedPath {
+  /** SHA-256 of the fingerprint. */
+  readonly digest: Sha256;
+  /** True where no upstream has signed the path, only an uploader's token vouches for it. */
+  readonly isUploaded: boolean;
+}
+
+/** The rows of both kinds. */
+export interface SignedPathCounts {
+  readonly uploaded: number;
+  readonly upstream: number;
+}
+
+/** A change of the memory of signed paths. Nothing evicts from it. */
+export type SignedPathChange =
+  /**
+   * Remembers the signed facts. A kind that has `countMax` rows takes no further path; one that is
+   * there gets the new facts.
+   */
+  | (SignedPath & {
+    readonly kind: "put-signed";
+    readonly storePathHash: StorePathHash;
+    readonly countMax: number;
+    /** True: refused with Outdated where larder has signed other facts of the path. */
+    readonly unlessOther?: boolean;
+  })
+  /** An operator removed the path: the next upload may have other facts. */
+  | { readonly kind: "forget-signed"; readonly storePathHash: StorePathHash };
+
+/** The memory of the paths that larder has signed. */
+export interface SignedPathFinder {
+  /** `undefined`: larder has never signed the path, or had no room for its facts. */
+  findSigned(storePathHash: StorePathHash): Promise<SignedPath | undefined>;
+  signedCounts(): Promise<SignedPathCounts>;
+}
+
+/** Bytes of a row with its index, as a rule of thumb. */
+const ROW_BYTES = 128;
+
+/** Limit of remembered paths of each kind, in a cache of any size: some 1 MB. */
+const COUNT_MIN = 10_000;
+
+/** Some 128 MB of each kind. */
+const COUNT_MAX = 1_000_000;
+
+/** The part of the size limit that each kind may take. */
+const LIMIT_SHARE = 1 / 20;
+
+/** The most rows of a kind, for a limit of the NAR files. */
+export function signedPathsMax(limitBytes: number): number {
+  const share = Math.floor(limitBytes * LIMIT_SHARE / ROW_BYTES);
+  return Math.min(COUNT_MAX, Math.max(COUNT_MIN, share));
+}
+
+/** Documents that one new document may replace: some milliseconds in one transaction. */
+export const DOCUMENTS_GOING_MAX = 128;
+
+/** A document without its bytes. */
+export interface DocumentFacts {
+  readonly path: DocumentPath;
+  /** The URL of the upstream that it is from, without credentials. */
+  readonly upstream: string;
+  /** The content type: of its kind, or the upstream's. */
+  readonly type: string;
+  /** The Content-Encoding of the bytes. */
+  readonly encoding?: string;
+  /** An entity tag of these very bytes. */
+  readonly tag: string;
+  readonly bodyBytes: number;
+  /** True where larder requests it from the upstream again from time to time. */
+  readonly mayChange: boolean;
+  /** The NAR that a debuginfo document names. */
+  readonly narName?: NarName;
+}
+
+/** A stored document; read its bytes piece by piece. */
+export interface DocumentRow extends DocumentFacts {
+  /** Never reused, not even for the same path. */
+  readonly id: number;
+  /** Time of the last confirmation by an upstream. */
+  readonly checkedAtMs: number;
+}
+
+export type DocumentChange =
+  /**
+   * Replaces the document of the same path. The coldest documents go until the sum is within
+   * `totalBytesMax`. If too many would go at once, the new one is not stored.
+   */
+  | {
+    readonly kind: "put-document";
+    readonly document: DocumentFacts;
+    /** All bytes, in order. */
+    readonly pieces: readonly Uint8Array[];
+    readonly totalBytesMax: number;
+    readonly atMs: number;
+  }
+  /** An upstream confirmed that the document is unchanged. */
+  | { readonly kind: "check-document"; readonly path: DocumentPath; readonly atMs: number }
+  | { readonly kind: "touch-document"; readonly path: DocumentPath; readonly atMs: number }
+  | { readonly kind: "remove-document"; readonly path: DocumentPath };
+
+/** Stores the documents of a binary cache, other than narinfos and NARs. */
+export interface DocumentKeeper {
+  findDocument(path: DocumentPath): Promise<DocumentRow | undefined>;
+  /** `undefined` after the last piece, and for a document that was removed or replaced. */
+  documentPiece(id: number, number: number): Promise<Bytes | undefined>;
+  /** The sum of all stored documents, in bytes. */
+  documentBytes(): Promise<number>;
+  /** The sources of a NAR by debuginfo documents: at most one for each upstream. */
+  debuginfoSourcesOf(narName: NarName): Promise<readonly NarSource[]>;
+}
+
+/** A stored store path, as a walk along references needs it. */
+export interface GraphRow {
+  readonly storePathHash: StorePathHash;
+  readonly narName: NarName;
+  /** The size of the kept NAR file; `undefined`: it is not kept. */
+  readonly keptBytes: number | undefined;
+  /** All of them, with or without stored narinfos. */
+  readonly references: readonly StorePathHash[];
+}
+
+/**
+ * Reads many store paths at once: one query where the database is elsewhere. Throws the reason of a
+ * signal that fires.
+ */
+export interface GraphFinder {
+  /** The rows of those paths that are stored, in any order. */
+  graphRows(
+    storePathHashes: readonly StorePathHash[],
+    signal?: AbortSignal,
+  ): Promise<readonly GraphRow[]>;
+  /** The texts of those narinfos that are stored. */
+  narinfoBodies(
+    storePathHashes: readonly StorePathHash[],
+    signal?: AbortSignal,
+  ): Promise<ReadonlyMap<StorePathHash, string>>;
+}
+
+/** The columns of a GraphRow; the references are apart by spaces, `null` for none. */
+export interface GraphColumns {
+  readonly hash: string;
+  readonly name: string;
+  readonly kept_size: number | null;
+  readonly refs: string | null;
+}
+
+export function readGraphRow({ hash, name, kept_size, refs }: GraphColumns): GraphRow {
+  return {
+    storePathHash: hash as StorePathHash,
+    narName: name as NarName,
+    keptBytes: kept_size === null ? undefined : Number(kept_size),
+    references: refs?.split(" ").map((reference) => reference as StorePathHash) ?? [],
+  };
+}
+
+interface BodyColumns {
+  readonly hash: string;
+  readonly body: string;
+}
+
+export function readBodies(rows: readonly BodyColumns[]): ReadonlyMap<StorePathHash, string> {
+  return new Map(rows.map(({ hash, body }) => [hash as StorePathHash, body]));
+}
+
+/** A store path with a stored narinfo. */
+export interface NamedPath {
+  readonly storePathHash: StorePathHash;
+  /** Name such as `hello-2.12`. */
+  readonly name: string;
+}
+
+/** Searches all stored narinfos. */
+export interface NameFinder {
+  /**
+   * Store paths whose name contains `text`, in any case of ASCII letters. The path that the
+   * database met last comes first. A rare name takes a look at every narinfo, in steps. Throws the
+   * reason of a signal that fires.
+   */
+  findNamed(text: string, countMax: number, signal?: AbortSignal): Promise<readonly NamedPath[]>;
+}
+
+/** More lost files are a disk that is away: their bytes still count as here. */
+export const LOST_MAX = 1_000;
+
+/** What larder found when it last looked at every path of a pinned closure. */
+export interface PinLook {
+  readonly atMs: number;
+  /** The known paths of the closure. */
+  readonly paths: number;
+  /** Those whose NAR file is not here, or is damaged. 0: the closure is complete. */
+  readonly missing: number;
+  /** Missing ones of which an upstream still has the narinfo. */
+  readonly upstream: number;
+  /** Missing ones that no upstream has. */
+  readonly nowhere: number;
+  /** Missing ones that larder had no time to ask for. Of all others, an upstream could not tell. */
+  readonly unasked?: number;
+  /** Names of the first missing paths, or their hashes. */
+  readonly examples: readonly string[];
+  /** Missing paths by the rows alone, at that time: another count now means another look. */
+  readonly uncounted: number;
+  /** The first LOST_MAX of the others: by their rows, their files are kept. Default: none. */
+  readonly lost?: readonly StorePathHash[];
+  /** The last look that found the closure complete; `undefined`: none did. */
+  readonly completeAtMs?: number;
+}
+
+/** What is noted about a pin; what is `undefined` stays. */
+export interface PinNote {
+  readonly keepComplete?: boolean;
+  readonly look?: PinLook;
+}
+
+export interface PinNoter {
+  /** Does nothing without a pin of this root. A pin's notes go with it. */
+  notePin(storePathHash: StorePathHash, note: PinNote): Promise<void>;
+}
+
+/**
+ * How long a NAR's row outlives its swept narinfo. A client that received the narinfo just before
+ * still finds its NAR, from any process.
+ */
+export const NAR_GRACE_MS = 24 * 3_600_000;
+
+/** Paths that one batch reads for each row that it may remove: most of them stay. */
+export const PATHS_PER_ROW = 8;
+
+export interface RowSweepOrder {
+  /** Rows with a later use stay. */
+  readonly unusedSinceMs: number;
+  /** The most rows of a kind in one transaction: it stops the thread. */
+  readonly rowsMax: number;
+  /** NAR files that are read or downloaded: their rows stay. */
+  readonly spared: ReadonlySet<NarName>;
+  /** `next` of the last batch; without it the sweep begins. */
+  readonly after?: string;
+}
+
+export interface SweptRows {
+  /** Removed narinfos, with their references and last uses. */
+  readonly narinfos: readonly StorePathHash[];
+  /** Removed NARs, with their sources. */
+  readonly nars: readonly NarName[];
+  /** The count of removed store paths that nothing named any more. */
+  readonly paths: number;
+  /** Absent when the sweep is over. */
+  readonly next?: string;
+  /** False when nothing was removed because the protection is unknown: call `protect` first. */
+  readonly settled: boolean;
+}
+
+/** Removes unused rows, so that the database stays small. */
+export interface RowSweeper {
+  /**
+   * Removes one batch of unused rows, in one transaction. Protected rows, kept NAR files and their
+   * narinfos stay, however old their last use is.
+   */
+  sweepRows(order: RowSweepOrder): Promise<SweptRows>;
+}
+
+export interface ListedNarinfo {
+  readonly storePathHash: StorePathHash;
+  readonly usedAtMs: number;
+}
+
+/** A NAR that no narinfo names. */
+export interface ListedLooseNar {
+  readonly narName: NarName;
+  readonly usedAtMs: number;
+  /** An uploaded file stays until then without a narinfo; 0 for every other NAR. */
+  readonly stagedUntilMs: number;
+}
+
+export interface ListedDocument {
+  readonly path: DocumentPath;
+  readonly usedAtMs: number;
+}
+
+export interface ListedSignedPath extends SignedPath {
+  readonly storePathHash: StorePathHash;
+}
+
+/** A name by which clients of another larder remember a NAR. */
+export interface ListedFormerName {
+  readonly stem: NarStem;
+  readonly narName: NarName;
+}
+
+/** Lists all rows for a copy, in pages: those behind a key, in the order of keys. */
+export interface RowLister {
+  listNarinfos(after: string, countMax: number): Promise<readonly ListedNarinfo[]>;
+  listLooseNars(after: string, countMax: number): Promise<readonly ListedLooseNar[]>;
+  listSignedPaths(after: string, countMax: number): Promise<readonly ListedSignedPath[]>;
+  listDocuments(after: string, countMax: number): Promise<readonly ListedDocument[]>;
+  listFormerNames(after: string, countMax: number): Promise<readonly ListedFormerName[]>;
+}
+
+/** Marks that distinguish a copy of a database from one that a larder uses. */
+export interface CopyMarks {
+  /** Name of the original; `undefined` once a larder has opened the database for its own use. */
+  originalName(): Promise<string | undefined>;
+  /** `undefined`: it is no copy any more. */
+  markCopy(originalName: string | undefined): Promise<void>;
+}
+
+/** The signing key that all members of a database share. */
+export interface KeyKeeper {
+  /** The text of the secret key; `undefined`: there is none. */
+  signingKey(): Promise<string | undefined>;
+  /** Adds the key unless the database has one. Resolves to the key of the database. */
+  adoptSigningKey(text: string): Promise<string>;
+}
+
+/** Keeps the id that a database shares with its store of NAR files. */
+export interface StorageIdKeeper {
+  /** `undefined`: the database has had no store that has an id. */
+  storageId(): Promise<StorageId | undefined>;
+  /** Keeps the id unless the database has one. Resolves to the id of the database. */
+  claimStorageId(id: StorageId): Promise<StorageId>;
+}
+
+export interface FormerNameFinder {
+  /** The NAR that clients of another larder remember by this stem; `undefined`: none. */
+  narOfFormerName(stem: NarStem): Promise<NarName | undefined>;
+}
+
+/** Keeps the names by which clients of another larder remember a NAR. They go with its row. */
+export interface FormerNameKeeper extends FormerNameFinder {
+  /** The stems that lead to the NAR, in alphabetical order. */
+  formerNamesOf(narName: NarName): Promise<readonly NarStem[]>;
+  /** Leads the stems to the NAR from now on. Without effect where it has no row. */
+  putFormerNames(narName: NarName, stems: readonly NarStem[]): Promise<void>;
+}

@@ -1,7 +1,7 @@
 import type { MemberId } from "../base/member_id.ts";
 import type { NarName } from "../nix/nar_name.ts";
-import type { StoredName } from "../nix/stored_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { StoredName } from "../nix/stored_name.ts";
 
 /** Empty narinfos that one batch evicts, as a share of its entries. */
 export const EMPTIES_SHARE = 1 / 4;
@@ -80,7 +80,7 @@ export interface Evicted {
 }
 
 /** The sums over all kept files. */
-export interface StockKeeper {
+interface StockKeeper {
   /** `reservedBytes` leaves out those of `except`. */
   stock(except?: MemberId): Promise<Stock>;
 
@@ -115,3 +115,77 @@ export interface SpaceKeeper extends StockKeeper {
   /** Every pending object, of all processes. */
   pendingFiles(): Promise<readonly PendingFile[]>;
 }
+
+/** A process that shares the storage. */
+export interface Member {
+  readonly id: MemberId;
+  /** The time from its last heartbeat to the last one of the member that asks. */
+  readonly silentMs: number;
+  /** Where the other members reach it; `undefined`: nowhere. */
+  readonly url?: string;
+}
+
+export interface ReserveOrder {
+  /** All bytes that the member needs, those that it has reserved included. */
+  readonly neededBytes: number;
+  /** Reserve this many if they fit, so that the next call comes later. */
+  readonly wantedBytes: number;
+  /** Limit of stored and reserved bytes together. */
+  readonly limitBytes: number;
+}
+
+/** The reserved bytes of a member, and its limit for stored and reserved bytes together. */
+export interface HeartbeatOrder {
+  readonly reservedBytes: number;
+  readonly limitBytes: number;
+  /** Where the other members reach it; `undefined`: nowhere. */
+  readonly url?: string | undefined;
+}
+
+/**
+ * The reserved bytes of all members. Stored plus reserved bytes exceed no member's limit by its
+ * own call, whatever other members do at the same time. Kept files leave the reserved bytes in the
+ * transaction of their row (`nar-kept`).
+ */
+export interface SpaceLedger {
+  /**
+   * Raises the member's reserved bytes to `neededBytes` at least, in one transaction. Resolves to
+   * its reserved bytes. `undefined`, without a change: they do not fit, or no such member is there.
+   */
+  reserve(member: MemberId, order: ReserveOrder): Promise<number | undefined>;
+
+  /**
+   * Writes a heartbeat, and sets the member's reserved bytes to those of `order`. Adds an absent
+   * member. Bytes that are more than before, and do not fit, stay unreserved. Resolves to the
+   * member's reserved bytes.
+   */
+  beat(member: MemberId, order: HeartbeatOrder): Promise<number>;
+
+  /**
+   * All members. The last heartbeat of `observer` measures their silence, not the clock: a locked
+   * database, a suspended machine or a clock that jumps silences nobody.
+   */
+  members(observer: MemberId): Promise<readonly Member[]>;
+
+  /** Removes a member, and gives back its reserved bytes. */
+  leave(member: MemberId): Promise<void>;
+}
+
+/** The bytes of a database. */
+export interface DatabaseSize {
+  readonly bytes: number;
+  /** The part that takes room from the NAR files below the size limit. */
+  readonly countedBytes: number;
+}
+
+/** Tells the size of its own rows. */
+export interface DatabaseMeter {
+  /** Cheap enough for each look at the stored bytes; some seconds old at most. */
+  databaseSize(): Promise<DatabaseSize>;
+}
+
+/** Bytes of a database that do not count: some ten thousand narinfos. */
+export const UNCOUNTED_BYTES = 16 << 20;
+
+/** The part of the size limit above which rows without NAR files go before their time. */
+export const DATABASE_SHARE = 1 / 10;

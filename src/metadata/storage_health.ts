@@ -1,8 +1,7 @@
 import type { StorageId } from "../base/storage_id.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { DamageFinder, MetadataStore } from "./metadata_store.ts";
-import type { StorageIdKeeper } from "./storage_id_keeper.ts";
+import type { DamageFinder, MetadataStore, StorageIdKeeper } from "./metadata_store.ts";
 import type { Stock } from "./space_keeper.ts";
 
 /** A stored store path, for a trial. */

@@ -1,7 +1,7 @@
 import { NIX32_ALPHABET } from "../nix/nix32.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
-import type { RowLister } from "./row_lister.ts";
+import type { RowLister } from "./metadata_store.ts";
 
 /** A bit for each value of five characters: 4 MiB. */
 const CHARS_PER_BIT = 5;

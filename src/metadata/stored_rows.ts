@@ -2,43 +2,33 @@ import { Failure } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
 import type { StorageId } from "../base/storage_id.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import type { NarName, NarStem } from "../nix/nar_name.ts";
+import type { FileHash, NarHash, Sha256 } from "../nix/hash.ts";
+import { compressionOf, type NarName, type NarStem } from "../nix/nar_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
-import type { DocumentRow } from "./document_keeper.ts";
-import type { HistoryRow } from "./history_keeper.ts";
+import { type Seal, storedName } from "../nix/stored_name.ts";
+import type { HistoryRow, PullRow, PullSummary } from "./history_keeper.ts";
 import {
+  type DocumentRow,
+  type KeptFile,
   type KeptNar,
+  type ListedDocument,
+  type ListedFormerName,
+  type ListedLooseNar,
+  type ListedNarinfo,
+  type ListedSignedPath,
   type NamedPin,
   type NarinfoRow,
   type NarRecord,
   type NarSource,
   NEWEST_USE,
   type PathTimes,
+  type PinLook,
   type PinRoot,
+  type SignedPath,
+  type SignedPathCounts,
   type UsedNar,
 } from "./metadata_store.ts";
-import type { PullRow, PullSummary } from "./pull_keeper.ts";
-import type {
-  ListedDocument,
-  ListedFormerName,
-  ListedLooseNar,
-  ListedNarinfo,
-  ListedSignedPath,
-} from "./row_lister.ts";
-import {
-  type KeptColumns,
-  type NarColumns,
-  type NarinfoColumns,
-  type PendingFileColumns,
-  type PinColumns,
-  readKeptNar,
-  readNarinfoRow,
-  readNarRecord,
-  readPendingFile,
-  readPin,
-} from "./rows.ts";
-import type { SignedPath, SignedPathCounts } from "./signed_path_keeper.ts";
-import type { PendingFile, Stock } from "./space_keeper.ts";
+import type { ColdEntry, PendingFile, Stock } from "./space_keeper.ts";
 
 /** A pin root with the names that hold it. */
 const ROOT = `SELECT r.hash, r.pinned_at_ms, r.by_hand, r.keep_complete, r.look,
@@ -302,4 +292,168 @@ function copied<Row extends object>(row: Row): Row {
 /** An absent value is a NULL in the row. */
 function withoutNulls<Row extends object>(row: Row): Row {
   return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as Row;
+}
+
+// Rows are cast, not parsed: this program checked them before it wrote them. SQLite has 0 and 1 for
+// false and true.
+
+interface NarinfoColumns {
+  readonly body: string;
+  readonly trusted: number | boolean;
+  readonly own_public_key: string | null;
+  readonly own_signature: string | null;
+  readonly name: string;
+}
+
+function readNarinfoRow(
+  storePathHash: StorePathHash,
+  columns: NarinfoColumns,
+): NarinfoRow {
+  const { own_public_key: publicKey, own_signature: text } = columns;
+  return {
+    storePathHash,
+    body: columns.body,
+    narName: columns.name as NarName,
+    trusted: Boolean(columns.trusted),
+    ...(publicKey !== null && text !== null ? { ownSignature: { publicKey, text } } : {}),
+  };
+}
+
+interface KeptColumns {
+  readonly kept_hash: string | null;
+  readonly kept_size: number | null;
+  readonly kept_id: string;
+  readonly kept_seal: string | null;
+  readonly kept_at_ms: number | null;
+  readonly kept_form: string | null;
+}
+
+function readKept(name: NarName, columns: KeptColumns): { readonly kept?: KeptFile } {
+  const { kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form } = columns;
+  if (kept_hash === null || kept_size === null) return {};
+  const seal = kept_seal === null ? {} : { seal: kept_seal as Seal };
+  const at = storedName(name, kept_id);
+  const time = kept_at_ms === null ? {} : { keptAtMs: kept_at_ms };
+  const form = kept_form === null ? {} : { form: kept_form as "zstd" };
+  const file = { fileHash: kept_hash as Sha256, fileSize: kept_size };
+  return { kept: { at, ...seal, ...time, ...form, ...file } };
+}
+
+export interface NarColumns extends KeptColumns {
+  readonly id: number;
+  readonly name: string;
+  readonly nar_hash: string;
+  readonly nar_size: number;
+  readonly file_hash: string | null;
+  readonly file_size: number | null;
+  readonly seen_at_ms: number | null;
+  readonly broken_at_ms: number | null;
+}
+
+export function readNarRecord(columns: NarColumns): NarRecord {
+  const name = columns.name as NarName;
+  const { file_hash, file_size, seen_at_ms, broken_at_ms } = columns;
+  return {
+    name,
+    compression: compressionOf(name),
+    narHash: columns.nar_hash as NarHash,
+    narSize: columns.nar_size,
+    ...(file_hash !== null ? { fileHash: file_hash as FileHash } : {}),
+    ...(file_size !== null ? { fileSize: file_size } : {}),
+    ...(seen_at_ms !== null ? { seenAtMs: seen_at_ms } : {}),
+    ...(broken_at_ms !== null ? { brokenAtMs: broken_at_ms } : {}),
+    ...readKept(name, columns),
+  };
+}
+
+interface PinColumns {
+  readonly hash: string;
+  readonly pinned_at_ms: number;
+  readonly by_hand: number | boolean;
+  /** Apart by blanks, which no name has. */
+  readonly names: string | null;
+  readonly keep_complete: number | boolean;
+  readonly look: string | null;
+}
+
+function readPin(columns: PinColumns): PinRoot {
+  const { hash, pinned_at_ms, by_hand, names, keep_complete, look } = columns;
+  return {
+    storePathHash: hash as StorePathHash,
+    pinnedAtMs: pinned_at_ms,
+    ...(names === null ? {} : { names: names.split(" ").sort() }),
+    ...(by_hand ? {} : { rolls: true }),
+    ...(keep_complete ? { keepComplete: true } : {}),
+    ...(look === null ? {} : { look: JSON.parse(look) as PinLook }),
+  };
+}
+
+export interface PendingFileColumns {
+  readonly name: string;
+  readonly publish_id: string;
+  readonly owner: string;
+  readonly size: number;
+}
+
+export function readPendingFile(columns: PendingFileColumns): PendingFile {
+  const { name, publish_id, owner, size } = columns;
+  return { at: storedName(name as NarName, publish_id), owner, fileSize: size };
+}
+
+function readKeptNar(columns: KeptColumns & { readonly name: string }): readonly KeptNar[] {
+  const name = columns.name as NarName;
+  const { kept } = readKept(name, columns);
+  return kept === undefined ? [] : [{ name, ...kept }];
+}
+
+/** A row of the entries that may be evicted. */
+export interface ColdColumns {
+  /** Absent for a NAR file without a narinfo. */
+  readonly hash?: string | null;
+  readonly id: number;
+  readonly used_at_ms: number;
+  readonly nar_id: number;
+  readonly name: string;
+  readonly kept_bytes: number;
+  readonly kept_id: string;
+  readonly sharers: number;
+}
+
+/** Lists all entries after it. Rows of one millisecond are in the order of their ids. */
+export interface Position {
+  readonly usedAtMs: number;
+  readonly id: number;
+}
+
+/** Sorts before every row. */
+const START: Position = { usedAtMs: Number.MIN_SAFE_INTEGER, id: Number.MIN_SAFE_INTEGER };
+
+export function readColdEntry(columns: ColdColumns): ColdEntry {
+  const { hash } = columns;
+  return {
+    ...(hash ? { storePathHash: hash as StorePathHash } : {}),
+    narName: columns.name as NarName,
+    keptBytes: columns.kept_bytes,
+    sharers: columns.sharers,
+    usedAtMs: columns.used_at_ms,
+    cursor: cursorOf(columns),
+  };
+}
+
+/** `narinfo` or `nar`, the last use and the row's id. */
+function cursorOf({ hash, used_at_ms, id }: ColdColumns): string {
+  return `${hash ? "narinfo" : "nar"} ${used_at_ms} ${id}`;
+}
+
+/** Positions of both lists after an entry. At the same age narinfos come first. */
+export function positionsAfter(
+  cursor: string | undefined,
+): Record<"narinfos" | "looseNars", Position> {
+  if (cursor === undefined) return { narinfos: START, looseNars: START };
+  const [kind, ...numbers] = cursor.split(" ");
+  const [usedAtMs = START.usedAtMs, id = START.id] = numbers.map(Number);
+  const after = { usedAtMs, id };
+  return kind === "narinfo"
+    ? { narinfos: after, looseNars: { usedAtMs, id: START.id } }
+    : { narinfos: { usedAtMs, id: Number.MAX_SAFE_INTEGER }, looseNars: after };
 }

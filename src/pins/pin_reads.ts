@@ -3,9 +3,13 @@ import { HeldRead } from "../base/held_read.ts";
 import { ReadTurns, type Waiter } from "../base/read_turns.ts";
 import { readReferenceGraph } from "../closure/reference_graph.ts";
 import { type ReferrerGraph, referrersIn, rootsReaching } from "../closure/roots_reaching.ts";
-import type { GraphFinder } from "../metadata/graph_finder.ts";
-import type { PinFinder, PinNameFinder, PinRoot } from "../metadata/metadata_store.ts";
-import { LOST_MAX } from "../metadata/pin_look.ts";
+import {
+  type GraphFinder,
+  LOST_MAX,
+  type PinFinder,
+  type PinNameFinder,
+  type PinRoot,
+} from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import { type HeldName, heldNames } from "./pin_name.ts";

@@ -5,9 +5,7 @@ import {
   readReferenceGraph,
   type ReferenceGraph,
 } from "../closure/reference_graph.ts";
-import type { GraphFinder } from "../metadata/graph_finder.ts";
-import type { PinFinder, PinRoot } from "../metadata/metadata_store.ts";
-import type { PinLook } from "../metadata/pin_look.ts";
+import type { GraphFinder, PinFinder, PinLook, PinRoot } from "../metadata/metadata_store.ts";
 import { nameInNarinfo } from "../nix/narinfo_name.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { TimeSlice } from "../runtime/clock.ts";

@@ -5,9 +5,9 @@ import type {
   NarinfoFinder,
   PinFinder,
   PinNameFinder,
+  PinNoter,
   PinRoot,
 } from "../metadata/metadata_store.ts";
-import type { PinNoter } from "../metadata/pin_look.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { PinName } from "./pin_name.ts";
 

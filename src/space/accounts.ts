@@ -1,9 +1,7 @@
 import pLimit from "p-limit";
 import { Failure, messageOf } from "../base/failure.ts";
 import type { MemberId } from "../base/member_id.ts";
-import type { DatabaseMeter } from "../metadata/database_size.ts";
-import type { SpaceKeeper, Stock } from "../metadata/space_keeper.ts";
-import type { SpaceLedger } from "../metadata/space_ledger.ts";
+import type { DatabaseMeter, SpaceKeeper, SpaceLedger, Stock } from "../metadata/space_keeper.ts";
 import { clock } from "../runtime/current.ts";
 import { DATABASE } from "../telemetry/events.ts";
 import type { Logger } from "../telemetry/logger.ts";

@@ -1,9 +1,8 @@
 import { Failure, messageOf } from "../base/failure.ts";
 import { type MemberId, NOBODY } from "../base/member_id.ts";
 import { type ChangeWriter, IntentLost } from "../metadata/metadata_store.ts";
-import type { PendingFile, SpaceKeeper } from "../metadata/space_keeper.ts";
+import type { Member, PendingFile, SpaceKeeper, SpaceLedger } from "../metadata/space_keeper.ts";
 import type { StoredName } from "../nix/stored_name.ts";
-import type { Member, SpaceLedger } from "../metadata/space_ledger.ts";
 import type { NarWriter } from "../storage/nar_store.ts";
 import type { Spool } from "../storage/spool.ts";
 import type { Logger } from "../telemetry/logger.ts";

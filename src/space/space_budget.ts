@@ -1,4 +1,4 @@
-import { DATABASE_SHARE, type DatabaseSize } from "../metadata/database_size.ts";
+import { DATABASE_SHARE, type DatabaseSize } from "../metadata/space_keeper.ts";
 import type { SizeLimit } from "./size_limit.ts";
 
 /** Bytes reserved for one download. Leaving the scope gives them back. */

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { Change, ChangeWriter } from "../../src/metadata/metadata_store.ts";
-import type { PinNoter } from "../../src/metadata/pin_look.ts";
+import type { Change, ChangeWriter, PinNoter } from "../../src/metadata/metadata_store.ts";
 import type { ClosureLister } from "../../src/pins/pinned_closures.ts";
 import { changesOf, type GraphNode, hashOfNode, narBytesOf } from "../support/stored_graph.ts";
 import type { Clauses } from "./contract.ts";

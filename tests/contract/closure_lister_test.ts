@@ -1,7 +1,10 @@
 import { WorkerClosures } from "../../src/app/workers/worker_closures.ts";
-import type { PinNoter } from "../../src/metadata/pin_look.ts";
-import type { GraphFinder } from "../../src/metadata/graph_finder.ts";
-import type { ChangeWriter, PinFinder } from "../../src/metadata/metadata_store.ts";
+import type {
+  ChangeWriter,
+  GraphFinder,
+  PinFinder,
+  PinNoter,
+} from "../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { PinnedClosures } from "../../src/pins/pinned_closures.ts";

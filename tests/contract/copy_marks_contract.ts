@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { CopyMarks } from "../../src/metadata/copy_marks.ts";
+import type { CopyMarks } from "../../src/metadata/metadata_store.ts";
 import type { Clauses } from "./contract.ts";
 
 export const copyMarksClauses: Clauses<CopyMarks> = {

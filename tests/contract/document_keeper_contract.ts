@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
-import type { DocumentChange, DocumentFacts } from "../../src/metadata/document_keeper.ts";
-import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
+import type {
+  DocumentChange,
+  DocumentFacts,
+  MetadataStore,
+} from "../../src/metadata/metadata_store.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import { narOf } from "../support/metadata_rows.ts";
 import type { Clauses } from "./contract.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { KeyKeeper } from "../../src/metadata/key_keeper.ts";
+import type { KeyKeeper } from "../../src/metadata/metadata_store.ts";
 import { generateSecretKey } from "../../src/nix/signature.ts";
 import type { Clauses } from "./contract.ts";
 

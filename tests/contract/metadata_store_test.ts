@@ -2,10 +2,12 @@ import { tracedMetadata } from "../../src/app/traced_stores.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
-import type { CopyMarks } from "../../src/metadata/copy_marks.ts";
-import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
-import type { RowLister } from "../../src/metadata/row_lister.ts";
-import type { StorageIdKeeper } from "../../src/metadata/storage_id_keeper.ts";
+import type {
+  CopyMarks,
+  MetadataStore,
+  RowLister,
+  StorageIdKeeper,
+} from "../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../support/memory_metadata_store.ts";
 import { newPostgresStore, PostgresServer } from "../support/postgres.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
-import { PULL_BYTES_MAX, type PullRow, PULLS_MAX } from "../../src/metadata/pull_keeper.ts";
+import { PULL_BYTES_MAX, type PullRow, PULLS_MAX } from "../../src/metadata/history_keeper.ts";
 import type { Clauses } from "./contract.ts";
 
 function pullRow(id: string, more: Partial<PullRow> = {}): PullRow {

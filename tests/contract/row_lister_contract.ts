@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { Change, MetadataStore } from "../../src/metadata/metadata_store.ts";
-import type { RowLister } from "../../src/metadata/row_lister.ts";
+import type { Change, MetadataStore, RowLister } from "../../src/metadata/metadata_store.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import { stemOf } from "../../src/nix/nar_name.ts";
 import { fileOf, hash, keep, narOf, put, putSigned } from "../support/metadata_rows.ts";

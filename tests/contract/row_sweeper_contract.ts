@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
-import type { Change, MetadataStore } from "../../src/metadata/metadata_store.ts";
-import { NAR_GRACE_MS, type RowSweepOrder } from "../../src/metadata/row_sweeper.ts";
+import {
+  type Change,
+  type MetadataStore,
+  NAR_GRACE_MS,
+  type RowSweepOrder,
+} from "../../src/metadata/metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 import { fileOf, hash, keep, narOf, put, rowOf, source } from "../support/metadata_rows.ts";

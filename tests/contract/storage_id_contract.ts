@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { newStorageId } from "../../src/base/storage_id.ts";
-import type { StorageIdKeeper } from "../../src/metadata/storage_id_keeper.ts";
+import type { StorageIdKeeper } from "../../src/metadata/metadata_store.ts";
 import type { Clauses } from "./contract.ts";
 
 export const storageIdClauses: Clauses<StorageIdKeeper> = {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { Change } from "../../src/metadata/metadata_store.ts";
-import type { RowLister } from "../../src/metadata/row_lister.ts";
+import type { Change, RowLister } from "../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { generateSecretKey } from "../../src/nix/signature.ts";

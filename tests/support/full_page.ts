@@ -1,4 +1,4 @@
-import { PULLS_MAX } from "../../src/metadata/pull_keeper.ts";
+import { PULLS_MAX } from "../../src/metadata/history_keeper.ts";
 import type { Problem } from "../../src/telemetry/recent_problems.ts";
 import { type FakeUpstream, fakeUpstream } from "./fake_upstream.ts";
 import { Gate } from "./faults.ts";

@@ -1,5 +1,5 @@
 import type { Bytes } from "../../src/base/bytes.ts";
-import type { DocumentChange, DocumentRow } from "../../src/metadata/document_keeper.ts";
+import type { DocumentChange, DocumentRow } from "../../src/metadata/metadata_store.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 
 export interface StoredDocument {

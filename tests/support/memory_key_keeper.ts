@@ -1,4 +1,4 @@
-import type { KeyKeeper } from "../../src/metadata/key_keeper.ts";
+import type { KeyKeeper } from "../../src/metadata/metadata_store.ts";
 
 /** The signing key of a database that several larders share, in a variable. */
 export class MemoryKeyKeeper implements KeyKeeper {

@@ -1,5 +1,5 @@
 import type { MemberId } from "../../src/base/member_id.ts";
-import type { HeartbeatOrder, Member, ReserveOrder } from "../../src/metadata/space_ledger.ts";
+import type { HeartbeatOrder, Member, ReserveOrder } from "../../src/metadata/space_keeper.ts";
 import { stockOf, type Tables } from "./memory_tables.ts";
 
 /** A member as a map holds it. */

@@ -1,40 +1,46 @@
-import type { PinNote } from "../../src/metadata/pin_look.ts";
-import type { Bytes } from "../../src/base/bytes.ts";
-import type { GraphRow } from "../../src/metadata/graph_finder.ts";
 import {
   type Change,
+  type DocumentRow,
+  type GraphRow,
   type KeptNar,
   type MetadataStore,
+  type NamedPath,
   type NamedPin,
   type NarinfoRow,
   type NarRecord,
   type NarSource,
   NEWEST_USE,
   type PathTimes,
+  type PinNote,
   type PinRoot,
+  type RowSweepOrder,
+  type SignedPath,
+  type SignedPathCounts,
+  type SweptRows,
   type UsedNar,
 } from "../../src/metadata/metadata_store.ts";
-import type { RowSweepOrder, SweptRows } from "../../src/metadata/row_sweeper.ts";
+import type { Bytes } from "../../src/base/bytes.ts";
 import type {
   ColdEntry,
+  DatabaseSize,
   Evicted,
   EvictionOrder,
   ExpiryOrder,
+  HeartbeatOrder,
+  Member,
   PendingFile,
+  ReserveOrder,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
 import type { MemberId } from "../../src/base/member_id.ts";
-import type { HeartbeatOrder, Member, ReserveOrder } from "../../src/metadata/space_ledger.ts";
 import {
   type ExpiredSlots,
   type HistoryRow,
   mergedAmount,
+  type PullRow,
+  PULLS_MAX,
+  type PullSummary,
 } from "../../src/metadata/history_keeper.ts";
-import { type PullRow, PULLS_MAX, type PullSummary } from "../../src/metadata/pull_keeper.ts";
-import type { DatabaseSize } from "../../src/metadata/database_size.ts";
-import type { DocumentRow } from "../../src/metadata/document_keeper.ts";
-import type { NamedPath } from "../../src/metadata/name_finder.ts";
-import type { SignedPath, SignedPathCounts } from "../../src/metadata/signed_path_keeper.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName, NarStem } from "../../src/nix/nar_name.ts";
 import { nameInNarinfo } from "../../src/nix/narinfo_name.ts";

@@ -5,6 +5,7 @@ import {
   isSameClaim,
   type KeptFile,
   type NamedPin,
+  NAR_GRACE_MS,
   type NarinfoRow,
   NarNameTaken,
   type NarRecord,
@@ -13,6 +14,9 @@ import {
   Outdated,
   type PinRoot,
   ReservationLost,
+  type RowSweepOrder,
+  type SignedPath,
+  type SweptRows,
   type UseCursor,
   type UsedNar,
 } from "../../src/metadata/metadata_store.ts";
@@ -24,14 +28,7 @@ import type {
   PendingFile,
   Stock,
 } from "../../src/metadata/space_keeper.ts";
-import {
-  NAR_GRACE_MS,
-  type RowSweepOrder,
-  type SweptRows,
-} from "../../src/metadata/row_sweeper.ts";
-import type { SignedPath } from "../../src/metadata/signed_path_keeper.ts";
-import type { HistoryRow } from "../../src/metadata/history_keeper.ts";
-import type { PullRow } from "../../src/metadata/pull_keeper.ts";
+import type { HistoryRow, PullRow } from "../../src/metadata/history_keeper.ts";
 import type { DocumentPath } from "../../src/nix/document_name.ts";
 import type { NarName, NarStem } from "../../src/nix/nar_name.ts";
 import { narNameOf, type StoredName } from "../../src/nix/stored_name.ts";

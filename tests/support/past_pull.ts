@@ -1,4 +1,4 @@
-import type { PullRow } from "../../src/metadata/pull_keeper.ts";
+import type { PullRow } from "../../src/metadata/history_keeper.ts";
 
 /** Its id, for the address of its timeline. */
 export const PULL_ID = "5f3c09ab-71d2";

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
-import type { RowSweepOrder } from "../../src/metadata/row_sweeper.ts";
+import type { MetadataStore, RowSweepOrder } from "../../src/metadata/metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";
 import type { StorePathHash } from "../../src/nix/store_path.ts";
 

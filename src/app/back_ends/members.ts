@@ -1,6 +1,6 @@
 import { messageOf } from "../../base/failure.ts";
 import { type MemberId, NOBODY } from "../../base/member_id.ts";
-import type { SpaceLedger } from "../../metadata/space_ledger.ts";
+import type { SpaceLedger } from "../../metadata/space_keeper.ts";
 import { clock } from "../../runtime/current.ts";
 import { isDead } from "../../space/recover.ts";
 import type { Logger } from "../../telemetry/logger.ts";

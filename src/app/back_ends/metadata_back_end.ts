@@ -1,12 +1,15 @@
-import type { CopyMarks } from "../../metadata/copy_marks.ts";
+import type {
+  CopyMarks,
+  DamageFinder,
+  KeyKeeper,
+  MetadataStore,
+  RowLister,
+  StorageIdKeeper,
+} from "../../metadata/metadata_store.ts";
 import type { ChangeFeed } from "../../metadata/change_feed.ts";
-import type { KeyKeeper } from "../../metadata/key_keeper.ts";
 import type { MemberBoard } from "../../metadata/member_board.ts";
-import type { DamageFinder, MetadataStore } from "../../metadata/metadata_store.ts";
-import type { RowLister } from "../../metadata/row_lister.ts";
 import { openDatabase, openToCopy } from "../../metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../metadata/sqlite/sqlite_metadata_store.ts";
-import type { StorageIdKeeper } from "../../metadata/storage_id_keeper.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** The place of the metadata. A message to a Worker can hold it. */

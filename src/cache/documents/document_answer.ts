@@ -1,7 +1,7 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import { streamOf } from "../../base/stream_of.ts";
-import type { DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
+import type { DocumentKeeper, DocumentRow } from "../../metadata/metadata_store.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
 import type { Pieces } from "./collect_document.ts";
 

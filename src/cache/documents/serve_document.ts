@@ -4,8 +4,12 @@ import { formatBytes } from "../../base/format_units.ts";
 import { looksLikeObject } from "../../base/json_object.ts";
 import type { MemoryAllowance, MemoryShare } from "../../base/memory_allowance.ts";
 import { SingleFlight } from "../../base/single_flight.ts";
-import type { DocumentFacts, DocumentKeeper, DocumentRow } from "../../metadata/document_keeper.ts";
-import type { ChangeWriter } from "../../metadata/metadata_store.ts";
+import type {
+  ChangeWriter,
+  DocumentFacts,
+  DocumentKeeper,
+  DocumentRow,
+} from "../../metadata/metadata_store.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import { parseNarName } from "../../nix/nar_name.ts";
 import { clock } from "../../runtime/current.ts";

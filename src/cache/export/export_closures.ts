@@ -1,7 +1,11 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
-import type { FormerNameKeeper } from "../../metadata/former_name_keeper.ts";
-import type { NarFinder, NarinfoFinder, NarinfoRow } from "../../metadata/metadata_store.ts";
+import type {
+  FormerNameKeeper,
+  NarFinder,
+  NarinfoFinder,
+  NarinfoRow,
+} from "../../metadata/metadata_store.ts";
 import { narName as plainName, renamedNar, stemOf } from "../../nix/nar_name.ts";
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";

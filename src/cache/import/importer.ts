@@ -1,9 +1,9 @@
 import { unlessAborted } from "../../base/unless_aborted.ts";
 import { messageOf } from "../../base/failure.ts";
 import { removeForeign } from "./foreign_file.ts";
-import type { FormerNameKeeper } from "../../metadata/former_name_keeper.ts";
 import type {
   ChangeWriter,
+  FormerNameKeeper,
   NarFinder,
   NarinfoFinder,
   NarRecord,

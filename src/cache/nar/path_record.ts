@@ -1,7 +1,7 @@
 import type { NotKeptBy } from "./publish_nar.ts";
 import { lruOf } from "../../base/lru.ts";
 import { ownText } from "../../base/own_text.ts";
-import type { NamedPath } from "../../metadata/name_finder.ts";
+import type { NamedPath } from "../../metadata/metadata_store.ts";
 import { type NarName, stemOf } from "../../nix/nar_name.ts";
 import type { LimitSource } from "../../space/size_limit.ts";
 import type { RivalWait } from "../../upstream/usual_time.ts";

@@ -3,15 +3,17 @@ import { EitherSignal } from "../../base/either_signal.ts";
 import { lruOf } from "../../base/lru.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
 import type { WorkLeases } from "../../locks/work_leases.ts";
-import type {
-  NarFinder,
-  NarinfoFinder,
-  NarinfoRow,
-  PinFinder,
-  PinRoot,
+import {
+  LOST_MAX,
+  type NarFinder,
+  type NarinfoFinder,
+  type NarinfoRow,
+  type PinFinder,
+  type PinLook,
+  type PinNoter,
+  type PinRoot,
 } from "../../metadata/metadata_store.ts";
 import type { Changed } from "../../metadata/change_feed.ts";
-import { LOST_MAX, type PinLook, type PinNoter } from "../../metadata/pin_look.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";

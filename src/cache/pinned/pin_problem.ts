@@ -1,7 +1,6 @@
 import { counted } from "../../base/format_units.ts";
-import type { PinRoot } from "../../metadata/metadata_store.ts";
+import type { PinLook, PinRoot } from "../../metadata/metadata_store.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { PinLook } from "../../metadata/pin_look.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 

@@ -1,9 +1,8 @@
 import { Failure } from "../../base/failure.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import { newStorageId, type StorageId } from "../../base/storage_id.ts";
-import type { NarFinder } from "../../metadata/metadata_store.ts";
+import type { NarFinder, StorageIdKeeper } from "../../metadata/metadata_store.ts";
 import type { SpaceKeeper } from "../../metadata/space_keeper.ts";
-import type { StorageIdKeeper } from "../../metadata/storage_id_keeper.ts";
 import { narNameOf } from "../../nix/stored_name.ts";
 import type { NarLister } from "../../storage/nar_store.ts";
 import type { StorageMark, StorageMarks } from "../../storage/storage_mark.ts";

@@ -1,7 +1,6 @@
 import { looksLikeObject } from "../../base/json_object.ts";
 import type { MemoryAllowance } from "../../base/memory_allowance.ts";
-import type { DocumentFacts, DocumentKeeper } from "../../metadata/document_keeper.ts";
-import type { ChangeWriter } from "../../metadata/metadata_store.ts";
+import type { ChangeWriter, DocumentFacts, DocumentKeeper } from "../../metadata/metadata_store.ts";
 import type { Codec } from "../../nix/content_encoding.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import { documentPieces, documentTag } from "../documents/document_bytes.ts";

@@ -1,5 +1,8 @@
-import type { NarinfoRow } from "../../metadata/metadata_store.ts";
-import type { SignedPathChange, SignedPathFinder } from "../../metadata/signed_path_keeper.ts";
+import type {
+  NarinfoRow,
+  SignedPathChange,
+  SignedPathFinder,
+} from "../../metadata/metadata_store.ts";
 import { fingerprintDigestOf } from "../../nix/fingerprint.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";

@@ -1,5 +1,4 @@
-import type { DocumentKeeper } from "../../metadata/document_keeper.ts";
-import type { NarFinder, NarinfoFinder } from "../../metadata/metadata_store.ts";
+import type { DocumentKeeper, NarFinder, NarinfoFinder } from "../../metadata/metadata_store.ts";
 import type { DocumentName } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";

@@ -2,7 +2,7 @@ import { counted, formatBytes } from "../../base/format_units.ts";
 import type { Explanation } from "../../cache/explain/explanation.ts";
 import type { PlannedPath } from "../../cache/plan/planned_path.ts";
 import { PLAN_PATHS_MAX } from "../../cache/plan/planner.ts";
-import type { NamedPath } from "../../metadata/name_finder.ts";
+import type { NamedPath } from "../../metadata/metadata_store.ts";
 import { STORE_DIR } from "../../nix/store_path.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type Tone, toneIcon } from "./icons.ts";

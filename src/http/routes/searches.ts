@@ -4,7 +4,7 @@ import type { Explainer } from "../../cache/explain/explainer.ts";
 import type { Explanation } from "../../cache/explain/explanation.ts";
 import type { PlannedPath } from "../../cache/plan/planned_path.ts";
 import { PLAN_PATHS_MAX, type Planner } from "../../cache/plan/planner.ts";
-import type { NameFinder } from "../../metadata/name_finder.ts";
+import type { NameFinder } from "../../metadata/metadata_store.ts";
 import { type Found, LISTED_MAX, NAMED_MAX } from "../page/packages_part.ts";
 import { storePathIn, storePathsIn, type TypedPath } from "./store_path_text.ts";
 

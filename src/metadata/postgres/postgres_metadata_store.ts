@@ -1,48 +1,76 @@
 import type { Bytes } from "../../base/bytes.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import type { MemberId } from "../../base/member_id.ts";
 import type { StorageId } from "../../base/storage_id.ts";
-import { Failure, messageOf } from "../../base/failure.ts";
-import { clock } from "../../runtime/current.ts";
+import type { NarName, NarStem } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import { clock } from "../../runtime/current.ts";
 import type { Changed, ChangeFeed } from "../change_feed.ts";
-import type { CopyMarks } from "../copy_marks.ts";
-import { type ColdColumns, positionsAfter, readColdEntry } from "../cold_entries.ts";
-import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
-import type { DatabaseSize } from "../database_size.ts";
-import type { PinNote } from "../pin_look.ts";
-import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
-import type { KeyKeeper } from "../key_keeper.ts";
-import type { MemberBoard } from "../member_board.ts";
-import type { Change, DamageFinder, MetadataStore, WriteOptions } from "../metadata_store.ts";
+import {
+  type ExpiredSlots,
+  FIGURES,
+  type HistoryRow,
+  type PullRow,
+  PULLS_MAX,
+} from "../history_keeper.ts";
+import {
+  type MemberBoard,
+  type MemberReport,
+  readReports,
+  REPORT_KEPT_MS,
+  type ReportColumns,
+  REPORTS_MAX,
+} from "../member_board.ts";
+import {
+  type Change,
+  type CopyMarks,
+  type DamageFinder,
+  type GraphColumns,
+  type GraphRow,
+  type KeyKeeper,
+  type MetadataStore,
+  type NamedPath,
+  NAR_GRACE_MS,
+  PATHS_PER_ROW,
+  type PinNote,
+  readBodies,
+  readGraphRow,
+  type RowLister,
+  type RowSweepOrder,
+  type StorageIdKeeper,
+  type SweptRows,
+  type WriteOptions,
+} from "../metadata_store.ts";
 import { type Migration, readMigrations } from "../migrations.ts";
-import type { NamedPath } from "../name_finder.ts";
-import { type PullRow, PULLS_MAX } from "../pull_keeper.ts";
-import type { RowLister } from "../row_lister.ts";
-import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
 import {
   type ColdEntry,
+  type DatabaseSize,
   EMPTIES_SHARE,
   type Evicted,
   EVICTED_PATHS_MAX,
   type EvictionOrder,
   type ExpiryOrder,
+  type HeartbeatOrder,
+  type Member,
   type PendingFile,
+  type ReserveOrder,
 } from "../space_keeper.ts";
-import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
-import type { StorageIdKeeper } from "../storage_id_keeper.ts";
-import { Database, type DatabaseOptions } from "./database.ts";
-import { encodeTouches } from "./encoded_changes.ts";
+import {
+  type ColdColumns,
+  type PendingFileColumns,
+  positionsAfter,
+  readColdEntry,
+  type ReadName,
+  readPendingFile,
+  READS,
+  StoredRows,
+} from "../stored_rows.ts";
+import { Database, type DatabaseOptions, NoticeFeed } from "./database.ts";
+import { encodeTouches, postgresWriteFailure, type WriteOutcome, Writer } from "./writer.ts";
 import { migrate, requireSchema } from "./migrate.ts";
-import { PostgresMemberBoard } from "./postgres_member_board.ts";
-import { PostgresKeyKeeper } from "./postgres_key_keeper.ts";
-import { type ReadName, StoredRows } from "../stored_rows.ts";
-import { NoticeFeed } from "./notice_feed.ts";
-import { type QueryName, queryOf } from "./queries.ts";
-import { type WriteOutcome, Writer } from "./writer.ts";
-import type { NarName, NarStem } from "../../nix/nar_name.ts";
-import { type PendingFileColumns, readPendingFile } from "../rows.ts";
+import type { Query } from "./pg.d.ts";
 
-export interface PostgresOptions extends DatabaseOptions {
+interface PostgresOptions extends DatabaseOptions {
   /** Clock of the members' heartbeats; default: the server's clock. */
   readonly nowMs?: () => number;
   readonly migrations?: readonly Migration[];
@@ -325,4 +353,160 @@ function readEvicted(outcome: Readonly<Record<string, unknown>>): Evicted {
 /** The files of an outcome that has some. */
 function filesOf(files: unknown): readonly PendingFile[] {
   return ((files ?? []) as readonly PendingFileColumns[]).map(readPendingFile);
+}
+
+/** The queries of the metadata store, by their purpose. Each is prepared once a connection. */
+const SQL = {
+  ...numbered(READS),
+
+  graphRows: `SELECT p.hash, n.name, n.kept_size, (
+      SELECT string_agg(d.hash, ' ') FROM reference r JOIN path d ON d.id = r.dst
+      WHERE r.src = p.id
+    ) AS refs
+    FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
+    WHERE p.hash = ANY($1::text[])`,
+  narinfoBodies: `SELECT p.hash, i.body FROM path p JOIN narinfo i ON i.path_id = p.id
+    WHERE p.hash = ANY($1::text[])`,
+  // A name begins behind the hash and a dash. By bytes, it is found faster.
+  findNamed: `SELECT p.hash AS "storePathHash", named.name FROM (
+      SELECT path_id, substr(split_part(split_part(
+        E'\\n' || body COLLATE "C", E'\\nStorePath: /nix/store/', 2), E'\\n', 1), 34) AS name
+      FROM narinfo WHERE path_id > $3 AND path_id <= $4) named
+    JOIN path p ON p.id = named.path_id
+    WHERE strpos(lower(named.name), lower($1 COLLATE "C")) > 0
+    ORDER BY named.path_id DESC LIMIT $2`,
+  signedCounts: "SELECT uploaded, upstream FROM signed_path_count",
+  lastNarinfo: "SELECT max(path_id) AS id FROM narinfo",
+  notePin: `UPDATE pin_root SET keep_complete = coalesce($2::boolean, keep_complete),
+    look = coalesce($3::text, look) WHERE hash = $1`,
+
+  putFormerNames: `INSERT INTO former_name (stem, nar_id)
+    SELECT unnest($2::text[]), id FROM nar WHERE name = $1
+    ON CONFLICT (stem) DO UPDATE SET nar_id = excluded.nar_id`,
+
+  documentBytes: "SELECT document_bytes AS bytes FROM stock",
+
+  wrongSums: `SELECT 1 FROM stock s, counted_stock c
+    WHERE (c.kept_bytes, c.kept_files, c.protected_bytes, c.pending_bytes)
+      <> (s.kept_bytes, s.kept_files, s.protected_bytes, s.pending_bytes)`,
+  coldest: "SELECT * FROM coldest($1, '{}', $2, $3, $4, $5)",
+  expired: `SELECT 1 FROM loose_nar
+    WHERE staged_until_ms > 0 AND staged_until_ms <= $1 AND kept LIMIT 1`,
+  pendingFiles: `SELECT n.name, f.publish_id, f.owner, f.size
+    FROM pending_file f JOIN nar n ON n.id = f.nar_id`,
+
+  recordPulls: "SELECT record_pulls($1, $2)",
+
+  claimStorageId: "INSERT INTO storage_id (id) VALUES ($1) ON CONFLICT DO NOTHING",
+  markCopy: `INSERT INTO copy_mark (original) VALUES ($1)
+    ON CONFLICT (one) DO UPDATE SET original = excluded.original`,
+  unmarkCopy: "DELETE FROM copy_mark",
+
+  databaseSize: "SELECT pg_database_size(current_database()) AS bytes",
+  reserve: "SELECT reserve($1, $2, $3, $4) AS reserved_bytes",
+  beat: "SELECT beat($1, $2, $3, $4, $5) AS reserved_bytes",
+  members: "SELECT id, silent_ms, url FROM members($1, $2)",
+  leave: "DELETE FROM member WHERE id = $1",
+} as const;
+
+/** `?1` is `$1` here. */
+function numbered<Names extends string>(reads: Readonly<Record<Names, string>>) {
+  const texts = Object.entries<string>(reads).map(([name, text]) => [
+    name,
+    text.replaceAll(/\?(?=\d)/g, "$$"),
+  ]);
+  return Object.fromEntries(texts) as Readonly<Record<Names, string>>;
+}
+
+type QueryName = keyof typeof SQL;
+
+/** Queries that read whole tables. */
+const SCANS: ReadonlySet<QueryName> = new Set(["keptNars", "wrongSums"]);
+
+const SCAN_MAX_MS = 600_000;
+
+function queryOf(name: QueryName, values: readonly unknown[]): Query {
+  const query = { name, text: SQL[name], values };
+  return SCANS.has(name) ? { ...query, query_timeout: SCAN_MAX_MS } : query;
+}
+
+const KEY_SQL = {
+  find: "SELECT secret FROM signing_key",
+  adopt: "INSERT INTO signing_key (secret) VALUES ($1) ON CONFLICT DO NOTHING",
+} as const;
+
+/** The signing key in a PostgreSQL database. */
+class PostgresKeyKeeper implements KeyKeeper {
+  readonly #database: Pick<Database, "query">;
+
+  constructor(database: Pick<Database, "query">) {
+    this.#database = database;
+  }
+
+  async signingKey(): Promise<string | undefined> {
+    const [row] = await this.#query("find");
+    return row && String(row["secret"]);
+  }
+
+  async adoptSigningKey(text: string): Promise<string> {
+    await this.#query("adopt", text);
+    // A statement of its own: the first one does not see a row that another member adds meanwhile.
+    const kept = await this.signingKey();
+    if (kept === undefined) throw new Failure("broken", "Cannot keep the signing key: it is gone");
+    return kept;
+  }
+
+  async #query(name: keyof typeof KEY_SQL, ...values: readonly string[]) {
+    try {
+      return await this.#database.query({ text: KEY_SQL[name], values });
+    } catch (error) {
+      if (error instanceof Failure) throw error;
+      // Without the statement and its values.
+      const message = `Cannot use the signing key in the database: ${messageOf(error)}`;
+      throw new Failure("broken", message, {}, error);
+    }
+  }
+}
+
+const BOARD_SQL = {
+  report: "SELECT id, reported_at_ms, status FROM report_member($1, $2, $3, $4, $5)",
+  withdraw: "DELETE FROM member_report WHERE id = $1",
+  now: "SELECT coalesce($1, extract(epoch FROM clock_timestamp()) * 1000)::float8 AS ms",
+} as const;
+
+/** The reports of the members in a PostgreSQL database. */
+class PostgresMemberBoard implements MemberBoard {
+  readonly #database: Pick<Database, "query">;
+  readonly #nowMs: () => number | null;
+
+  /** `nowMs`: `null` is the server's clock. */
+  constructor(database: Pick<Database, "query">, nowMs: () => number | null) {
+    this.#database = database;
+    this.#nowMs = nowMs;
+  }
+
+  async report(member: MemberId, status: string): Promise<readonly MemberReport[]> {
+    const values = [member, status, this.#nowMs(), REPORT_KEPT_MS, REPORTS_MAX];
+    return readReports(await this.#query("report", values) as unknown as readonly ReportColumns[]);
+  }
+
+  async withdraw(member: MemberId): Promise<void> {
+    await this.#query("withdraw", [member]);
+  }
+
+  async sharedNowMs(): Promise<number> {
+    return Number((await this.#query("now", [this.#nowMs()]))[0]?.["ms"]);
+  }
+
+  /** Waits for no outage: the next report comes soon. */
+  async #query(name: keyof typeof BOARD_SQL, values: readonly unknown[]) {
+    try {
+      return await this.#database.query(
+        { name: `${name}Member`, text: BOARD_SQL[name], values },
+        0,
+      );
+    } catch (error) {
+      throw postgresWriteFailure(error);
+    }
+  }
 }

@@ -1,10 +1,11 @@
 import { NOBODY } from "../../base/member_id.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { narNameOf, publishIdOf } from "../../nix/stored_name.ts";
-import { type DocumentChange, DOCUMENTS_GOING_MAX } from "../document_keeper.ts";
 import {
   type Change,
   type ChangeOf,
+  type DocumentChange,
+  DOCUMENTS_GOING_MAX,
   IntentLost,
   Irreplaceable,
   isRefusal,
@@ -18,7 +19,7 @@ import {
   type PinRoot,
   ReservationLost,
 } from "../metadata_store.ts";
-import { type NarColumns, readNarRecord } from "../rows.ts";
+import { type NarColumns, readNarRecord } from "../stored_rows.ts";
 import { changeName, type Protection } from "./pins.ts";
 import { REFERENCES_AT_ONCE, removeNarinfo, Unprepared } from "./reference_slices.ts";
 import type { Statements } from "./statements.ts";

@@ -2,9 +2,7 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { type StoredName, storedName } from "../../nix/stored_name.ts";
 import { clock } from "../../runtime/current.ts";
-import { type ColdColumns, type Position, positionsAfter, readColdEntry } from "../cold_entries.ts";
-import { UNCOUNTED_BYTES } from "../database_size.ts";
-import { NAR_GRACE_MS, PATHS_PER_ROW, type RowSweepOrder, type SweptRows } from "../row_sweeper.ts";
+import { type ColdColumns, type Position, positionsAfter, readColdEntry } from "../stored_rows.ts";
 import {
   type ColdEntry,
   EMPTIES_SHARE,
@@ -13,7 +11,14 @@ import {
   type EvictionOrder,
   type ExpiryOrder,
   type PendingFile,
+  UNCOUNTED_BYTES,
 } from "../space_keeper.ts";
+import {
+  NAR_GRACE_MS,
+  PATHS_PER_ROW,
+  type RowSweepOrder,
+  type SweptRows,
+} from "../metadata_store.ts";
 import type { Protection } from "./pins.ts";
 import { removeNarinfo } from "./reference_slices.ts";
 import type { Statements } from "./statements.ts";

@@ -8,10 +8,42 @@ import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import { type Changed, type ChangeFeed, Subscribers } from "../change_feed.ts";
-import type { CopyMarks } from "../copy_marks.ts";
-import type { DatabaseSize } from "../database_size.ts";
-import { type GraphColumns, type GraphRow, readBodies, readGraphRow } from "../graph_finder.ts";
-import { type ExpiredSlots, FIGURES, type HistoryRow } from "../history_keeper.ts";
+import {
+  type Change,
+  closedFailure,
+  type CopyMarks,
+  type DamageFinder,
+  type GraphColumns,
+  type GraphRow,
+  type MetadataStore,
+  type NamedPath,
+  type PinNote,
+  readBodies,
+  readGraphRow,
+  type RowLister,
+  type RowSweepOrder,
+  type StorageIdKeeper,
+  type SweptRows,
+  type WriteOptions,
+} from "../metadata_store.ts";
+import type {
+  ColdEntry,
+  DatabaseSize,
+  Evicted,
+  EvictionOrder,
+  ExpiryOrder,
+  HeartbeatOrder,
+  Member,
+  PendingFile,
+  ReserveOrder,
+} from "../space_keeper.ts";
+import {
+  type ExpiredSlots,
+  FIGURES,
+  type HistoryRow,
+  type PullRow,
+  PULLS_MAX,
+} from "../history_keeper.ts";
 import {
   type MemberBoard,
   type MemberReport,
@@ -20,27 +52,6 @@ import {
   type ReportColumns,
   REPORTS_MAX,
 } from "../member_board.ts";
-import {
-  type Change,
-  closedFailure,
-  type DamageFinder,
-  type MetadataStore,
-  type WriteOptions,
-} from "../metadata_store.ts";
-import type { NamedPath } from "../name_finder.ts";
-import type { PinNote } from "../pin_look.ts";
-import { type PullRow, PULLS_MAX } from "../pull_keeper.ts";
-import type { RowLister } from "../row_lister.ts";
-import type { RowSweepOrder, SweptRows } from "../row_sweeper.ts";
-import type {
-  ColdEntry,
-  Evicted,
-  EvictionOrder,
-  ExpiryOrder,
-  PendingFile,
-} from "../space_keeper.ts";
-import type { HeartbeatOrder, Member, ReserveOrder } from "../space_ledger.ts";
-import type { StorageIdKeeper } from "../storage_id_keeper.ts";
 import { type ReadName, StoredRows } from "../stored_rows.ts";
 import { ChangeApplier, isTouch } from "./change_applier.ts";
 import { Protection } from "./pins.ts";
@@ -200,13 +211,14 @@ export class SqliteMetadataStore extends StoredRows
 
   async beat(
     member: MemberId,
-    { reservedBytes, limitBytes, url = null }: HeartbeatOrder,
+    { reservedBytes, limitBytes, url }: HeartbeatOrder,
   ): Promise<number> {
     const { ageBeats, beat } = this.#statements;
     return await this.#withoutRevision(() => {
       const nowMs = this.#nowMs();
       ageBeats.run(nowMs);
-      return Number(beat.get(member, limitBytes, reservedBytes, nowMs, url)?.["reserved_bytes"]);
+      const row = beat.get(member, limitBytes, reservedBytes, nowMs, url ?? null);
+      return Number(row?.["reserved_bytes"]);
     });
   }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { livingMember } from "../../../src/app/back_ends/members.ts";
 import { type MemberId, newMemberId } from "../../../src/base/member_id.ts";
-import type { Member } from "../../../src/metadata/space_ledger.ts";
+import type { Member } from "../../../src/metadata/space_keeper.ts";
 
 const SELF = newMemberId("a.example", 1);
 const OTHER = newMemberId("b.example", 1);

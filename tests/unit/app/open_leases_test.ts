@@ -3,7 +3,7 @@ import { memberUrl, openLeases } from "../../../src/app/open_leases.ts";
 import { newStorageId, type StorageId } from "../../../src/base/storage_id.ts";
 import { readSettings } from "../../../src/config/settings.ts";
 import type { WorkLeases } from "../../../src/locks/work_leases.ts";
-import type { Member } from "../../../src/metadata/space_ledger.ts";
+import type { Member } from "../../../src/metadata/space_keeper.ts";
 import type { NarName } from "../../../src/nix/nar_name.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

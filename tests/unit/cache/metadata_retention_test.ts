@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { MetadataRetention } from "../../../src/cache/metadata_retention.ts";
 import { Touches } from "../../../src/cache/touches.ts";
-import type { RowSweeper } from "../../../src/metadata/row_sweeper.ts";
+import type { RowSweeper } from "../../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";

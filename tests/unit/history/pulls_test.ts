@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Pulls, type PullsDeps } from "../../../src/history/pulls.ts";
-import { PULL_BYTES_MAX } from "../../../src/metadata/pull_keeper.ts";
+import { PULL_BYTES_MAX } from "../../../src/metadata/history_keeper.ts";
 import { HeldClock } from "../../support/held_clock.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { MetadataCopy } from "../../../src/metadata/copy_metadata.ts";
-import type { Change, MetadataStore } from "../../../src/metadata/metadata_store.ts";
-import type { RowLister } from "../../../src/metadata/row_lister.ts";
+import type { Change, MetadataStore, RowLister } from "../../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { DocumentPath } from "../../../src/nix/document_name.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { LateWrites, type UpstreamChange } from "../../../src/metadata/late_writes.ts";
+import { LateWrites, type UpstreamChange } from "../../../src/metadata/hot_metadata_store.ts";
 import { NarNameTaken, Outdated } from "../../../src/metadata/metadata_store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { hash, narOf, put, source } from "../../support/metadata_rows.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ListedNarinfo } from "../../../src/metadata/row_lister.ts";
+import type { ListedNarinfo } from "../../../src/metadata/metadata_store.ts";
 import { StoredPaths } from "../../../src/metadata/stored_paths.ts";
 import { NIX32_ALPHABET } from "../../../src/nix/nix32.ts";
 import type { StorePathHash } from "../../../src/nix/store_path.ts";

@@ -1,6 +1,6 @@
 import { SizeLimit } from "../../../src/space/size_limit.ts";
 import assert from "node:assert/strict";
-import { UNCOUNTED_BYTES } from "../../../src/metadata/database_size.ts";
+import { UNCOUNTED_BYTES } from "../../../src/metadata/space_keeper.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { Accounts } from "../../../src/space/accounts.ts";
