@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { KeptNars } from "../../../src/cache/kept/kept_nars.ts";
 import { sha256FromDigest } from "../../../src/nix/hash.ts";
+import { SystemClock } from "../../../src/runtime/clock.ts";
+import { playRuntime } from "../../../src/runtime/current.ts";
 import { LocalNarStore, narPathOf } from "../../../src/storage/local/local_nar_store.ts";
 import { createLogger, SILENT } from "../../../src/telemetry/logger.ts";
 import { isPresent, RecentProblems } from "../../../src/telemetry/recent_problems.ts";
@@ -98,7 +100,7 @@ Deno.test("kept nars: a change in the second of a file's seal is found", async (
   await local.put(file.at, `${folder.path}/nar`);
   const stored = `${folder.path}/store/${narPathOf(file.at)}`;
   const { mtime } = Deno.statSync(stored);
-  const change = setTimeout(() => {
+  using waits = new PlayedWaits(() => {
     Deno.writeFileSync(stored, BYTES.map((byte) => byte ^ 1));
     Deno.utimeSync(stored, mtime ?? 0, mtime ?? 0);
   });
@@ -117,7 +119,29 @@ Deno.test("kept nars: a change in the second of a file's seal is found", async (
   const { signal } = new AbortController();
   assert.equal(await kept.open(nar, "request", { signal }), undefined);
 
-  clearTimeout(change);
+  assert.equal(waits.count, 1);
   assert.deepEqual(removed, [file.at]);
   assert.equal((await metadata.findNar(PACKED.name))?.kept?.seal, undefined);
 });
+
+/** Each pause is over at once, and something happens in it. */
+class PlayedWaits extends SystemClock implements Disposable {
+  readonly #played: Disposable;
+  readonly #happens: () => void;
+  count = 0;
+
+  constructor(happens: () => void) {
+    super();
+    this.#happens = happens;
+    this.#played = playRuntime({ clock: this });
+  }
+
+  override async pause(): Promise<void> {
+    this.count++;
+    this.#happens();
+  }
+
+  [Symbol.dispose](): void {
+    this.#played[Symbol.dispose]();
+  }
+}

@@ -8,11 +8,17 @@ import { HttpNarinfoSource } from "../../../src/upstream/http/http_narinfo_sourc
 import type { NarinfoReading, NarinfoSource } from "../../../src/upstream/upstream.ts";
 import { UpstreamPool } from "../../../src/upstream/upstream_pool.ts";
 import { BlackHole } from "../../support/black_hole.ts";
+import { playRuntime } from "../../../src/runtime/current.ts";
+import { VirtualClock } from "../../simulation/virtual_clock.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
 const HASH = "0".repeat(32) as StorePathHash;
-/** Longer than an upstream is waited for that takes no connection. */
-const SLOW_MS = 1_000;
+/** Much longer than an upstream is waited for that takes no connection. */
+const SLOW_MS = 20_000;
+const REACHED = [
+  ["one that is there gets its time", true, "absent", SLOW_MS],
+  ["one that is not is cut short", false, "unknown", 800],
+] as const;
 
 Deno.test("reach: requests to an unproven upstream share a dial, others have none", async () => {
   using upstream = new PlayedUpstream();
@@ -41,16 +47,18 @@ Deno.test("reach: an upstream that fell silent is dialled again", async () => {
   }
 });
 
-for (const isReached of [true, false]) {
-  const promise = isReached ? "one that is there gets its time" : "one that is not is cut short";
+for (const [promise, isReached, kind, atMs] of REACHED) {
   Deno.test(`reach: of the unproven ${promise}`, async () => {
+    const played = new VirtualClock();
+    using _runtime = playRuntime({ clock: played });
     using upstream = new PlayedUpstream();
     using pool = poolOf(upstream);
+    const startedAtMs = played.nowMs();
     const asking = ask(pool);
     if (isReached) upstream.dials[0]?.resolve(true);
-    if (isReached) setTimeout(() => upstream.answer({ kind: "absent" }), SLOW_MS);
-    const { kind } = await asking;
-    assert.equal(kind, isReached ? "absent" : "unknown");
+    played.after(SLOW_MS, () => upstream.answer({ kind: "absent" }));
+    const reading = await played.play(asking);
+    assert.deepEqual([reading.kind, played.nowMs() - startedAtMs], [kind, atMs]);
   });
 }
 
