@@ -1,9 +1,9 @@
 // Runs the tests, and prints the skipped ones with their reasons and one line of counts. Arguments
 // go to `deno test`: folders, `--filter TEXT`, and so on. If both folders of faults are among them,
 // or without arguments, the results must match the table of faults in docs/reliability.md. Files
-// that mostly wait run in a process of their own, beside the others. Many files share a module where
-// nothing of their tests stays. `--skipped-in LOG`, in front of
-// files or folders, runs those of their tests that the run with this log skipped.
+// that mostly wait run in a process of their own, beside the others. Many files share a module:
+// nothing of a test stays. `--skipped-in LOG`, in front of files or folders, runs those of their tests
+// that the run with this log skipped.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, unlikeTable } from "./reliability_table.ts";
@@ -110,8 +110,8 @@ async function runTests(
   const place = `${runFolder}/${++processes}`;
   const socket = `${place}/socket`;
   Deno.mkdirSync(place);
-  // The name of a test chooses none of the marks between files.
-  const given = options.length === 0 ? sharedModules(files, place) : files;
+  // The options of a user choose none of the marks between files.
+  const given = isFiltered && log === undefined ? files : sharedModules(files, place);
   const shared = given === files ? undefined : new SharedOutput(place);
   const child = new Deno.Command(Deno.execPath(), {
     args: ["test", "--no-check", ...permissionsOf(socket), ...options, ...given],

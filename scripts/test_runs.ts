@@ -11,9 +11,6 @@ const WAITING: readonly string[] = [
 const PART_FILES_MIN = 12;
 const PARTS_MAX = 8;
 
-/** Folders whose files share a module: nothing of a test stays when it ends. */
-const SHARING_REGEXP = /^tests\/(?:contract|http|property|unit)\//;
-
 /** The most files of one module. */
 const MODULE_FILES_MAX = 60;
 
@@ -59,22 +56,20 @@ export function partsOf(files: readonly string[], jobs: number): readonly (reado
 /**
  * The files that `deno test` gets in place of these. Loading all of larder takes as long as the
  * tests of a file, and each module of `deno test` loads it anew. So a module in `folder` imports
- * many files, one after the other.
+ * many files, one after the other. Nothing of a test may stay when it ends.
  */
 export function sharedModules(files: readonly string[], folder: string): readonly string[] {
-  const sharing = files.filter((file) => SHARING_REGEXP.test(file));
-  const count = Math.ceil(sharing.length / MODULE_FILES_MAX);
-  if (sharing.length <= count) return files;
-  const modules = Array.from({ length: count }, (_, module) => {
+  const count = Math.ceil(files.length / MODULE_FILES_MAX);
+  if (files.length <= count) return files;
+  return Array.from({ length: count }, (_, module) => {
     const path = `${folder}/${module}_test.ts`;
     Deno.mkdirSync(folder, { recursive: true });
     Deno.writeTextFileSync(
       path,
-      sharing.filter((_, at) => at % count === module).map(importOf).join("\n"),
+      files.filter((_, at) => at % count === module).map(importOf).join("\n"),
     );
     return path;
   });
-  return [...modules, ...files.filter((file) => !sharing.includes(file))];
 }
 
 /** In front of the tests of a file is one that never runs, named after the file. */
@@ -153,8 +148,8 @@ export function wordsFor(all: readonly SkippedTest[], among: readonly string[]):
   if (tests.length === 0) throw new Error("The run with this log skipped no test of these files");
   const names = tests.map(({ name }) => name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
   const files = new Set(tests.map(({ file }) => file));
-  // Here one may be skipped, too.
-  return [`--filter=/^(?:${names.join("|")})(?: \\(skipped: .*)?$/`, ...files];
+  // The marks between files. Here a test may be skipped, too.
+  return [`--filter=/^(?:${MARK}.*|(?:${names.join("|")})(?: \\(skipped: .*)?)$/`, ...files];
 }
 
 /** One result of several runs. A run without counts leaves the whole without. */
