@@ -169,7 +169,7 @@ interface Cell {
 }
 
 /** Of the bytes at a break, and behind it. */
-const BEGUN_BYTES = 400_000;
+const BEGUN_BYTES = 250_000;
 const HOUR_MS = 3_600_000;
 
 const FIELDS = ["content-length", "content-range", "etag", "accept-ranges", "x-cache"];

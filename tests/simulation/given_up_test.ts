@@ -13,6 +13,8 @@ import {
 } from "./scene.ts";
 
 const HALF = OBJECT.nar.length / 2;
+/** Five such pieces are the file. */
+const PIECE_BYTES = Math.ceil(OBJECT.nar.length * 0.22);
 /** The half of a file comes. Then the upstream fails in one of these ways. */
 const ERRORS: Readonly<Record<string, Alteration>> = {
   "cut": cutAt(HALF),
@@ -84,7 +86,7 @@ function thenRest(fault: Alteration): Alteration {
 function inTurns(): Alteration {
   let count = 0;
   return (answer, request) => {
-    const more = cutAt(startOf(request.headers) + 220_000);
+    const more = cutAt(startOf(request.headers) + PIECE_BYTES);
     return (count++ % 2 === 0 ? more : status(500))(answer, request);
   };
 }

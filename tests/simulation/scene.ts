@@ -49,7 +49,7 @@ export interface SceneUpstream extends Behaviour {
 
 export interface SceneOptions {
   readonly upstreams: readonly SceneUpstream[];
-  /** Default: one of 1 MB. */
+  /** Default: one of 600 kB, which is sent in pieces. */
   readonly objects?: readonly StoreObject[];
   readonly limitBytes?: number;
   readonly prefetches?: boolean;
@@ -94,7 +94,7 @@ export interface LogLine {
 const SCENE_MAX_MS = 4 * 3_600_000;
 
 /** The object of scenes that name none. */
-export const OBJECT: StoreObject = makeStoreObject({ name: "big-1.0", size: 1_000_000 });
+export const OBJECT: StoreObject = makeStoreObject({ name: "big-1.0", size: 600_000 });
 
 /**
  * Registers a scene on virtual time: one larder, its upstreams and clients. Requests take no time
@@ -126,7 +126,7 @@ export async function playScene<Result>(
   const all = await Promise.all(objects.map((one) => narFilesOf(one, compressions)));
   const database = await openDatabase(options.databasePath ?? ":memory:");
   const rows = new SqliteMetadataStore(database, () => clock.wallMs());
-  const rowsBehind = await emptyRows();
+  const rowsBehind = options.hasOneBehind ? await emptyRows() : undefined;
   const scene = new Scene(options, { files, dice, objects: all, rows, rowsBehind, database });
   // Whatever ran before may have left its owner, whose timers are dead.
   return await asOwner(undefined, () => played.play(scene.run(play), SCENE_MAX_MS));
@@ -141,7 +141,8 @@ interface SceneParts {
   readonly dice: SeededDice;
   readonly objects: readonly WorldObject[];
   readonly rows: SqliteMetadataStore;
-  readonly rowsBehind: SqliteMetadataStore;
+  /** Of the larder behind that of the scene. */
+  readonly rowsBehind: SqliteMetadataStore | undefined;
   readonly database: DatabaseSync;
 }
 
@@ -166,7 +167,7 @@ export class Scene {
   #member: WorldMember;
   readonly #others: readonly WorldMember[];
   #behind: WorldMember | undefined;
-  #rowsBehind: SqliteMetadataStore;
+  #rowsBehind: SqliteMetadataStore | undefined;
 
   constructor(options: SceneOptions, parts: SceneParts) {
     const { files, dice, objects, rows } = parts;
@@ -210,17 +211,17 @@ export class Scene {
     this.#world = world;
     this.#rowsBehind = parts.rowsBehind;
     this.#member = new WorldMember(MEMBER, world);
-    this.#behind = options.hasOneBehind ? this.#memberBehind() : undefined;
+    this.#behind = parts.rowsBehind && this.#memberBehind(parts.rowsBehind);
     const { memberCount = 1 } = options;
     this.#others = Array.from({ length: memberCount - 1 }, (_, at) => (
       new WorldMember(`${MEMBER}-${at + 2}`, world)
     ));
   }
 
-  #memberBehind(): WorldMember {
+  #memberBehind(database: SqliteMetadataStore): WorldMember {
     return new WorldMember(BEHIND, {
       ...this.#world,
-      ...{ database: this.#rowsBehind, storage: STORAGE_BEHIND, encoder: undefined },
+      ...{ database, storage: STORAGE_BEHIND, encoder: undefined },
       upstreams: [{ url: `http://${MEMBER}` }],
     });
   }
@@ -323,7 +324,7 @@ export class Scene {
   /** What fsck finds, which reads each file. */
   async fsck(member = MEMBER): Promise<readonly FsckProblem[]> {
     const isBehind = member === BEHIND;
-    const metadata = isBehind ? this.#rowsBehind : this.#world.database;
+    const metadata = isBehind && this.#rowsBehind || this.#world.database;
     const nars = new LocalNarStore(isBehind ? `${STORAGE_BEHIND}/nar` : NARS);
     const problems: FsckProblem[] = [];
     const unasked = () => Promise.reject(new Error("fsck repairs nothing here"));
@@ -379,7 +380,7 @@ export class Scene {
     if (member === BEHIND) {
       await this.#behind?.stop();
       this.#rowsBehind = await emptyRows();
-      this.#behind = this.#memberBehind();
+      this.#behind = this.#memberBehind(this.#rowsBehind);
       return await this.#behind.start();
     }
     await this.#member.stop();

@@ -45,10 +45,25 @@ export async function drawObjects(
   return all;
 }
 
+/** Scenes share their objects. */
+const known = new WeakMap<StoreObject, Map<string, Promise<WorldObject>>>();
+
 /** An object and its files. */
-export async function narFilesOf(
+export function narFilesOf(
   object: StoreObject,
   compressions: readonly SceneCompression[] = DRAWN_COMPRESSIONS,
+): Promise<WorldObject> {
+  const ofObject = known.get(object) ?? new Map<string, Promise<WorldObject>>();
+  known.set(object, ofObject);
+  const key = String(compressions);
+  const files = ofObject.get(key) ?? makeFiles(object, compressions);
+  ofObject.set(key, files);
+  return files;
+}
+
+async function makeFiles(
+  object: StoreObject,
+  compressions: readonly SceneCompression[],
 ): Promise<WorldObject> {
   const { nar } = object;
   const files = new Map<Compression, NarFile>();
