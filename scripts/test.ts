@@ -2,14 +2,15 @@
 // go to `deno test`: folders, `--filter TEXT`, and so on. If both folders of faults are among them,
 // or without arguments, the results must match the table of faults in docs/reliability.md. Files
 // that mostly wait run in a process of their own, beside the others. Many files share a module:
-// nothing of a test stays. `--skipped-in LOG`, in front of files or folders, runs those of their tests
-// that the run with this log skipped.
+// nothing of a test stays. `--list-skipped`, in front of files or folders, runs no test, and names those
+// that would be skipped. `--skipped-in LOG` there runs those that the run with this log skipped.
 import { RECORDS_VARIABLE } from "../tests/support/reliability_record.ts";
 import { SOCKET_VARIABLE } from "../tests/support/test_socket.ts";
 import { readRecords, unlikeTable } from "./reliability_table.ts";
 import {
   countsIn,
   joined,
+  LIST_FILTER,
   partsOf,
   sharedModules,
   SharedOutput,
@@ -49,7 +50,10 @@ const JOBS = Number(Deno.env.get("TEST_JOBS") ?? 2);
 const COLOUR_REGEXP = new RegExp(`${String.fromCharCode(27)}\\[[0-9;]*m`, "g");
 
 const log = Deno.args[0] === "--skipped-in" ? Deno.args[1] : undefined;
+const isList = Deno.args[0] === "--list-skipped";
 const isFiltered = Deno.args.some((word) => word.startsWith("-"));
+/** Options of `deno test` choose tests. */
+const isOfUser = isFiltered && log === undefined && !isList;
 /** Folders whose tests together record every row of the table. */
 const FAULT_FOLDERS = ["tests/e2e", "tests/reliability"];
 const hasAllFaults = Deno.args.length === 0 ||
@@ -77,8 +81,10 @@ Deno.exit(code);
 
 /** Runs all tests. */
 async function runAll(): Promise<TestRun> {
-  if (isFiltered && log === undefined) return await runTests([...Deno.args, ...folders]);
-  const words = log === undefined
+  if (isOfUser) return await runTests([...Deno.args, ...folders]);
+  const words = isList
+    ? [LIST_FILTER, ...Deno.args.slice(1), ...folders]
+    : log === undefined
     ? [...Deno.args, ...folders]
     : wordsFor(skippedIn(Deno.readTextFileSync(log)), testFilesAt(Deno.args.slice(2)));
   const options = words.filter((word) => word.startsWith("-"));
@@ -111,7 +117,7 @@ async function runTests(
   const socket = `${place}/socket`;
   Deno.mkdirSync(place);
   // The options of a user choose none of the marks between files.
-  const given = isFiltered && log === undefined ? files : sharedModules(files, place);
+  const given = isOfUser ? files : sharedModules(files, place);
   const shared = given === files ? undefined : new SharedOutput(place);
   const child = new Deno.Command(Deno.execPath(), {
     args: ["test", "--no-check", ...permissionsOf(socket), ...options, ...given],

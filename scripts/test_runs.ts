@@ -142,6 +142,9 @@ export function skippedIn(log: string): readonly SkippedTest[] {
   });
 }
 
+/** An argument of `deno test` for the tests that are skipped, and the marks between files. */
+export const LIST_FILTER = `--filter=/^${MARK}| \\(skipped: /`;
+
 /** Arguments of `deno test` for those of these tests that are in these files. */
 export function wordsFor(all: readonly SkippedTest[], among: readonly string[]): readonly string[] {
   const tests = all.filter(({ file }) => among.includes(file));

@@ -40,7 +40,8 @@ Deno.test("test runs: two at once are one with the failures and the counts of bo
   assert.equal(joined([good, { ...bad, counts: undefined }]).counts, undefined);
 });
 
-Deno.test("test runs: files that share a module are named as if each had its own", async () => {
+/** Runs the script on the files that share a module. */
+async function runOfSharing(...options: readonly string[]) {
   using folder = tempFolder();
   const tests = `${folder.path}/tests/unit`;
   Deno.mkdirSync(tests, { recursive: true });
@@ -49,13 +50,17 @@ Deno.test("test runs: files that share a module are named as if each had its own
   }
   const script = new URL("../../../scripts/test.ts", import.meta.url).pathname;
   const { code, stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--quiet", "--allow-all", script, "tests/unit"],
+    args: ["run", "--quiet", "--allow-all", script, ...options, "tests/unit"],
     cwd: folder.path,
     env: { NO_COLOR: "1" },
   }).output();
-
   const text = new TextDecoder().decode(stdout);
-  const lines = text.replace(/ \(\d.*?\)$/gm, "").split("\n");
+  return { code, text, lines: text.replace(/ \(\d.*?\)$/gm, "").split("\n") };
+}
+
+Deno.test("test runs: files that share a module are named as if each had its own", async () => {
+  const { code, text, lines } = await runOfSharing();
+
   assert.equal(code, 1, text);
   assert.deepEqual(lines.slice(0, 9), [
     "running tests from ./tests/unit/a_test.ts",
@@ -82,6 +87,15 @@ Deno.test("test runs: files that share a module are named as if each had its own
     "2 passed, 2 failed, 1 skipped",
     "",
   ]);
+});
+
+Deno.test("test runs: a list names those that would be skipped, and runs none", async () => {
+  const { lines } = await runOfSharing("--list-skipped");
+
+  const [first, skipped] = skippedIn(lines.join("\n"));
+  assert.deepEqual(first, { file: "tests/unit/a_test.ts", name: "it lacks curl" });
+  assert.equal(skipped, undefined);
+  assert.equal(lines.at(-2), "0 passed, 0 failed, 1 skipped");
 });
 
 Deno.test("test runs: those that a log names as skipped run, and no others", () => {
