@@ -12,14 +12,17 @@ const URL = "http://127.0.0.1:8501";
 const isDone = () => Promise.resolve(false);
 
 /** Leases that note their jobs. Another member holds each lock; to free one waits for `freed`. */
-function noted({ downloadTtlMs = 60_000 } = {}) {
+function noted(
+  given: { readonly downloadTtlMs?: number; readonly url?: string | undefined } = {},
+) {
+  const { downloadTtlMs, url } = { downloadTtlMs: 60_000, url: URL, ...given };
   const jobs: LeaseJob[] = [];
   const freed = Promise.withResolvers<void>();
   const leases = new MemberLeases({
     leases: {
       take: (job) => Promise.resolve(UNLOCKED).finally(() => jobs.push(job)),
       probe: () => Promise.resolve(),
-      otherHolder: () => Promise.resolve({ holder: HOLDER, url: URL }),
+      otherHolder: () => Promise.resolve({ holder: HOLDER, url }),
       free(job) {
         jobs.push(job);
         return freed.promise;
@@ -47,6 +50,15 @@ Deno.test("work leases: those that wait for a narinfo do not all look at one tim
   const { leases, jobs } = noted();
   await leases.narinfo(PATH, isDone);
   assert.deepEqual(jobs.map(({ retryPolicy }) => retryPolicy.hasJitter), [true]);
+});
+
+Deno.test("work leases: who downloads a NAR is of use where others reach it", async () => {
+  const { leases, jobs } = noted();
+  assert.deepEqual(await leases.holderOf(NAR), { url: URL });
+  assert.equal(await noted({ url: undefined }).leases.holderOf(NAR), undefined);
+  await leases.nar(NAR, isDone);
+  await leases.narinfo(PATH, isDone);
+  assert.deepEqual(jobs.map(({ mayStream }) => mayStream), [true, undefined]);
 });
 
 Deno.test("work leases: a holder that stopped is only another once its lock is free", async () => {
