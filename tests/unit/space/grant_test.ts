@@ -32,6 +32,18 @@ Deno.test("grant: two members together never promise more than the limit", async
   assert.equal((await storage.metadata.stock()).reservedBytes, 1_000);
 });
 
+Deno.test("grant: a member is open once the storage knows it", async () => {
+  const storage = new Storage(1_000);
+  const answer = Promise.withResolvers<void>();
+  storage.beatAnswer = answer.promise;
+  let isOpen = false;
+  const opening = storage.member("one").then(() => isOpen = true);
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assert.equal(isOpen, false);
+  answer.resolve();
+  await opening;
+});
+
 Deno.test("grant: most reservations need no transaction", async () => {
   const storage = new Storage(50 * GIB);
   const space = await storage.member("one");

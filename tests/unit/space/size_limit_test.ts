@@ -23,6 +23,8 @@ class PlayedDisk {
   }
 
   async room() {
+    // A disk takes its time to answer.
+    await new Promise((resolve) => setTimeout(resolve));
     if (this.isBroken) throw new Error("no such device");
     const usedBytes = this.heldBytes() + this.partial + this.othersBytes;
     const freeBytes = Math.max(0, this.totalBytes - usedBytes);
@@ -75,6 +77,17 @@ Deno.test("size limit: larder fills a disk up to its reserve, and evicts beyond 
 
   assert.ok(taken, "room is made");
   assert.deepEqual(await stocked.stored(["a", "b", "c", "d"]), ["b", "c", "d"]);
+});
+
+Deno.test("size limit: a disk that is filled to its reserve has nothing evicted", async () => {
+  await using given = await onDisk(1_000);
+  const { stocked, space } = given;
+  for (const [seed, bytes] of [["a", 400], ["b", 500]] as const) await stocked.store(seed, bytes);
+  await space.lookAtDisk();
+  await space.refresh();
+  assert.equal(space.budget.freeBytes, 0);
+  await space[Symbol.asyncDispose]();
+  assert.deepEqual(await stocked.stored(["a", "b"]), ["a", "b"]);
 });
 
 Deno.test("size limit: larder evicts for others that fill its disk, and grows back", async () => {
