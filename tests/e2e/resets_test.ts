@@ -42,14 +42,13 @@ async function checkClients(
 ): Promise<void> {
   let isOver = false;
   const attack = resetConnections(larder.port, resets).then(() => isOver = true);
-  const times: number[] = [];
+  let answered = 0;
   do {
-    const startedAtMs = performance.now();
     using client = await connect();
     await askHealth(client);
-    times.push(performance.now() - startedAtMs);
+    answered++;
     await new Promise((resolve) => setTimeout(resolve, BETWEEN_CLIENTS_MS));
-  } while (!isOver || times.length < 10);
+  } while (!isOver || answered < 10);
   await attack;
   const closed = larder.lines.filter(({ msg }) => msg === "connections closed");
   assert.deepEqual(closed.filter(({ level }) => level === "warn"), [], "handles did not run out");
