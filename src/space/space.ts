@@ -119,7 +119,9 @@ export class Space implements AsyncDisposable {
   /** The same after a look at the pins of this moment. Never throws. */
   async fits(bytes: number): Promise<boolean> {
     if (bytes <= this.budget.freeBytes + this.#lentBytes) return true;
-    return !this.#wouldFreeNothing && await this.#couldFit(bytes, RESERVE_WAIT_MAX_MS);
+    // What is lent comes back.
+    const neededBytes = bytes - this.#lentBytes;
+    return !this.#wouldFreeNothing && await this.#couldFit(neededBytes, RESERVE_WAIT_MAX_MS);
   }
 
   /**
