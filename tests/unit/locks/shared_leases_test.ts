@@ -76,7 +76,10 @@ sharedTest("a lease is counted and timed once, and its lock is free then", async
   const lease = await one.leases.take(NAR);
   assert.deepEqual([lease.kind, table.count], ["ours", 1]);
   await clock.pause(7_000);
-  for (let ends = 0; ends < 2; ends++) await lease[Symbol.asyncDispose]();
+  for (let ends = 0; ends < 2; ends++) {
+    await lease[Symbol.asyncDispose]();
+    await clock.pause(5_000);
+  }
   assert.equal(table.count, 0);
   assert.deepEqual(await one.counted("lock_acquisitions_total"), { [SUCCESS]: 1 });
   const held = '{type="download",mode="distributed"}';
@@ -98,12 +101,33 @@ for (const [lockType, said] of Object.entries(SAID)) {
     const job: LeaseJob = { lockType: lockType as LockType, ttlMs: 60_000, retryPolicy: TWICE };
     await using _lease = await one.leases.take(job);
     assert.deepEqual(one.said, [said]);
-    assert.equal(one.lines[0]?.["duration_ms"], CALL_MS);
+    const { duration_ms, hash } = one.lines[0] ?? {};
+    assert.deepEqual([duration_ms, hash], [CALL_MS, undefined]);
     const isCounted = lockType === "lru" || lockType.startsWith("download:");
     const counted = Object.values(await one.counted("lock_acquisitions_total"));
     assert.deepEqual(counted, isCounted ? [1] : []);
   });
 }
+
+sharedTest("whoever ends a lease or a probe waits until its lock is free", async (scene) => {
+  let frees = 0;
+  const lease = {
+    lost: new AbortController().signal,
+    async [Symbol.asyncDispose]() {
+      await clock.pause(5);
+      frees++;
+    },
+  };
+  const nothing = () => Promise.resolve(undefined);
+  const locks = { ...failingLocks(() => new Error()), tryAcquire: async () => lease };
+  const { leases } = scene.member(3, { locks: { ...locks, holderOf: nothing } });
+  await (await leases.take(NAR))[Symbol.asyncDispose]();
+  assert.equal(frees, 1);
+  await leases.take({ ...NAR, isDone: () => Promise.resolve(true) });
+  assert.equal(frees, 2);
+  await leases.probe();
+  assert.equal(frees, 3);
+});
 
 sharedTest("a lock that is held is tried again after pauses that double", async (scene) => {
   const { one, other } = scene;
@@ -116,7 +140,7 @@ sharedTest("a lock that is held is tried again after pauses that double", async 
   assert.equal(clock.nowMs() - startedAtMs, 4 * CALL_MS + 100 + 150 + CALL_MS);
   assert.deepEqual(await one.counted("lock_retry_attempts_total"), { '{type="download"}': 2 });
   assert.deepEqual(await one.counted("lock_failures_total"), {});
-  assert.equal(one.lines[0]?.["retries"], 2);
+  assert.deepEqual([one.lines[0]?.["retries"], one.lines[0]?.["hash"]], [2, "a"]);
 });
 
 sharedTest("a lock that stays held is worked without, and counted as a failure", async (scene) => {

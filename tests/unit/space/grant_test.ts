@@ -172,6 +172,18 @@ Deno.test("grant: a ledger that fails is logged once, and once when it answers a
   ]);
 });
 
+Deno.test("grant: a probe ends the outage of a ledger once it answers, without a request", async () => {
+  const storage = new Storage(1_000);
+  const space = await storage.member("one");
+  storage.delay = Promise.reject(new Error("disk I/O error"));
+  assert.equal(await space.reserve(100), undefined);
+  await space.probe();
+  assert.deepEqual(storage.lines, ["warn space reservation failed"]);
+  storage.delay = new Promise((resolve) => setTimeout(resolve, 0));
+  await space.probe();
+  assert.deepEqual(storage.lines.slice(1), ["info space is reserved again"]);
+});
+
 Deno.test("grant: bytes that a heartbeat gives back are promised to no download meanwhile", async () => {
   const storage = new Storage(1_000);
   const [one, other] = [await storage.member("one"), await storage.member("other")];

@@ -49,6 +49,56 @@ Deno.test("space: reservations at the same time never promise more than there is
   assert.equal(taken.filter((one) => one !== undefined).length, 3);
 });
 
+Deno.test("space: it is known without an eviction what may fit beside the pins", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  for (const seed of SEEDS) await stocked.store(seed, 150);
+  await stocked.pin("a");
+  const { space } = stocked;
+  using _taken = await space.reserve(100);
+  // 750 are used, 150 of them pinned, and 100 reserved.
+  const most = async () => {
+    let bytes = 1_000;
+    while (!space.mayFit(bytes)) bytes--;
+    assert.deepEqual([await space.fits(bytes), await space.fits(bytes + 1)], [true, false]);
+    return bytes;
+  };
+  assert.equal(await most(), 750);
+  const loan = await space.lend(50);
+  assert.equal(await most(), 750, "what is lent comes back");
+  loan?.[Symbol.dispose]();
+  assert.deepEqual(await stocked.stored(SEEDS), SEEDS);
+
+  stocked.broken = true;
+  assert.equal(await space.reserve(400), undefined, "nothing can be removed");
+  await stocked.runsOver();
+  assert.equal(await most(), space.budget.freeBytes);
+  using loaned = await space.lend(space.budget.freeBytes);
+  assert.ok(loaned);
+  assert.equal(space.budget.freeBytes, 0);
+  assert.ok(space.mayFit(1), "of what is lent");
+  stocked.broken = false;
+  await space.altered();
+  assert.ok(space.mayFit(space.budget.freeBytes + 100), "a change is a new try");
+});
+
+Deno.test("space: room for a prefetch is free, or of what nobody used within the hour", async () => {
+  await using stocked = await StockedSpace.open(1_000);
+  const { space } = stocked;
+  await stocked.store("a", 300);
+  stocked.elapse(2 * 3_600_000);
+  for (const seed of ["b", "c"]) await stocked.store(seed, 300);
+  {
+    using free = await space.reserveSpare(100);
+    assert.ok(free);
+  }
+  assert.deepEqual([await space.hasSpare(400), await space.hasSpare(401)], [true, false]);
+  assert.equal(await space.reserveSpare(401), undefined);
+  assert.deepEqual(await stocked.stored(["a", "b", "c"]), ["a", "b", "c"]);
+  using taken = await space.reserveSpare(400);
+  assert.ok(taken);
+  assert.deepEqual(await stocked.stored(["a", "b", "c"]), ["b", "c"]);
+});
+
 Deno.test("space: what is lent is called in before anything is evicted", async () => {
   await using stocked = await StockedSpace.open(1_000);
   for (const seed of ["a", "b"]) await stocked.store(seed, 200);
