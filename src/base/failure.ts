@@ -27,13 +27,13 @@ export type FailureKind = keyof typeof MEANING;
 export type Fact = string | number | boolean;
 export type Facts = Readonly<Record<string, Fact>>;
 
-/** What clients learn of the kind "away": their next try may work. */
+/** What clients learn who lost the database: their next try may work. */
 export const DATABASE_AWAY = "the database does not answer";
 
-/** What clients of a run learn that lost the storage. */
+/** The same of the storage. */
 export const STORAGE_AWAY = "the storage does not answer";
 
-/** What they learn of the kind "unavailable": the storage, the disk or a queue of writes fails. */
+/** What they learn where the failure does not tell the part. */
 export const CANNOT_NOW = "larder cannot do this at the moment: its log says why";
 
 /** An expected failure. `message` and `facts` go to the log, never to a client. */

@@ -1,3 +1,4 @@
+import { Failure } from "../base/failure.ts";
 import type {
   FormerNameFinder,
   NarFinder,
@@ -49,7 +50,7 @@ import type { Touches } from "./touches.ts";
 const TRIES_MAX = 3;
 
 export interface NarServerDeps {
-  readonly kept: Pick<KeptNars, "open">;
+  readonly kept: Pick<KeptNars, "open" | "find">;
   readonly downloads: Downloads;
   readonly forms: Pick<NarForms, "answer" | "unknownAnswer" | "broke">;
   readonly passThrough: PassThroughDeps;
@@ -167,7 +168,7 @@ export class NarServer {
     const isFirstOfPrefetch = watchers.prefetch.requested(nar.name);
     const stored = await openStored(this.#stored, nar, requester, to);
     if (stored !== undefined) return isFirstOfPrefetch ? { ...stored, isFirstOfPrefetch } : stored;
-    const file = await this.#fetch(nar, requester);
+    const file = await this.#orLoss(nar, requester, this.#fetch(nar, requester));
     if (file === undefined) return undefined;
     const release = (isWhole: boolean) => {
       file.release?.(isWhole);
@@ -371,11 +372,35 @@ export class NarServer {
       unlessDescribed(
         await this.#deps.unnamedNars.stat(nar.name, requestId, await this.#askedBesides(nar)),
       );
-    const facts = await orElse(
+    const fetched = orElse(
       async () => await this.#statDownload(nar) ?? await this.#statUpstream(nar, requestId),
       unnamed,
     );
+    const facts = await this.#orLoss(nar, requester, fetched);
     return facts && formFacts(facts, nar, nar, to);
+  }
+
+  /**
+   * What upstreams gave. Where they have nothing, throws the Failure of a store that has the file and
+   * does not give it: the log then names the store.
+   */
+  async #orLoss<Found>(
+    nar: NarRecord,
+    { requestId, client }: Requester,
+    fetched: Promise<Found | undefined>,
+  ): Promise<Found | undefined> {
+    const lookAtStore = async () => {
+      const file = nar.kept && await this.#deps.kept.find(nar, requestId, client);
+      await file?.stored[Symbol.asyncDispose]();
+    };
+    const found = await fetched.catch(async (error) => {
+      const isOfUpstreams = error instanceof Failure &&
+        (error.kind === "absent" || error.kind === "upstream-down");
+      if (isOfUpstreams) await lookAtStore();
+      throw error;
+    });
+    if (found === undefined) await lookAtStore();
+    return found;
   }
 
   async #statUnnamed(

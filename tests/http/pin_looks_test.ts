@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Bytes } from "../../src/base/bytes.ts";
-import { CANNOT_NOW, Failure } from "../../src/base/failure.ts";
+import { Failure, STORAGE_AWAY } from "../../src/base/failure.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { testWhere } from "../support/program.ts";
@@ -443,7 +443,7 @@ Deno.test("pins: a verification without the storage says 503 and why, not that i
   nars.open = () => Promise.reject(new Failure("unavailable", "Cannot open NAR file", part));
   const answer = await cache.request("POST", "/pins/verify");
   const told = [answer.status, await answer.text(), answer.headers.get("retry-after")];
-  assert.deepEqual(told, [503, `${CANNOT_NOW}\n`, "5"]);
+  assert.deepEqual(told, [503, `${STORAGE_AWAY}\n`, "5"]);
   const id = answer.headers.get("x-request-id");
   const line = cache.log.find(({ msg, request_id }) => msg === "request" && request_id === id);
   assert.deepEqual([line?.["part"], line?.["error"]], ["storage", "Cannot open NAR file"]);

@@ -185,9 +185,10 @@ function refusalOf(
     return new UploadRefused(
       "overloaded",
       isAway ? DATABASE_AWAY : "expected a storage that answers",
+      error,
     );
   }
-  return new UploadRefused("no-room", "expected a storage that takes it");
+  return new UploadRefused("no-room", "expected a storage that takes it", error);
 }
 
 function isUnavailable(error: unknown): boolean {

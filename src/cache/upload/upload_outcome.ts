@@ -29,6 +29,8 @@ export interface UploadRefusal {
   readonly fault: UploadFault;
   /** One line for the client: the expectation that the upload missed. */
   readonly line: string;
+  /** The failure behind it, for the log; `undefined`: the upload itself, or a bound. */
+  readonly cause?: unknown;
 }
 
 /** Ends an upload. */
@@ -36,8 +38,8 @@ export class UploadRefused extends Error {
   override readonly name = "UploadRefused";
   readonly fault: UploadFault;
 
-  constructor(fault: UploadFault, line: string) {
-    super(line);
+  constructor(fault: UploadFault, line: string, cause?: unknown) {
+    super(line, { cause });
     this.fault = fault;
   }
 }
@@ -48,6 +50,6 @@ export async function outcomeOf(work: () => Promise<UploadOutcome>): Promise<Upl
     return await work();
   } catch (error) {
     if (!(error instanceof UploadRefused)) throw error;
-    return { kind: "refused", fault: error.fault, line: error.message };
+    return { kind: "refused", fault: error.fault, line: error.message, cause: error.cause };
   }
 }

@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import { type CertificateInputs, systemCertificates } from "../../app/system_certificates.ts";
 import { COMMAND_HEADER } from "../../base/command_request.ts";
 import { boundedText } from "../../base/bounded_text.ts";
-import { DATABASE_AWAY, Failure, reasonOf } from "../../base/failure.ts";
+import { DATABASE_AWAY, Failure, reasonOf, STORAGE_AWAY } from "../../base/failure.ts";
 import { type Role, ROLES } from "../../http/message/role.ts";
 import { clock } from "../../runtime/current.ts";
 import { type ClientSettings, serverAddress } from "./client_flags.ts";
@@ -78,9 +78,8 @@ export class ServerClient implements Disposable {
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Response> {
     const response = await this.#send(method, path, options);
     if (response.status === 200) return response;
-    if (response.status === 503 && await saysAway(response)) {
-      throw new Failure("away", `${DATABASE_AWAY}; try again in a moment`);
-    }
+    const lost = response.status === 503 ? await lossOf(response) : undefined;
+    if (lost !== undefined) throw new Failure("away", `${lost}; try again in a moment`);
     if (!response.bodyUsed) await response.body?.cancel();
     const missing = missingRole(response.headers.get("www-authenticate"));
     throw new ServerRefusal(response.status, this.#refusal(response, { method, path }), missing);
@@ -153,11 +152,11 @@ export class ServerClient implements Disposable {
   }
 }
 
-/** The body's text reaches no terminal: any program may listen at the address. */
-async function saysAway(response: Response): Promise<boolean> {
+/** The part that is away. Other text reaches no terminal: any program may listen at the address. */
+async function lossOf(response: Response): Promise<string | undefined> {
   const text = await boundedText(response, { bytesMax: LINE_BYTES_MAX, limitMs: LINE_LIMIT_MS })
     .catch(() => "");
-  return text === `${DATABASE_AWAY}\n`;
+  return [DATABASE_AWAY, STORAGE_AWAY].find((sentence) => text === `${sentence}\n`);
 }
 
 function socketClient(path: string): Deno.HttpClient {

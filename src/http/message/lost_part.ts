@@ -17,10 +17,14 @@ export function failureFacts(error: unknown): Facts {
 
 /** The last line of JSON lines whose work has failed. The connection breaks behind it. */
 export function failedLine(error: unknown): Bytes {
-  const part = lostPart(error);
-  const reason = part === DATABASE ? DATABASE_AWAY : part === STORAGE ? STORAGE_AWAY : CANNOT_NOW;
-  const line = { event: "failed", part: part ?? null, reason };
+  const line = { event: "failed", part: lostPart(error) ?? null, reason: lossIn(error) };
   return new TextEncoder().encode(`${JSON.stringify(line)}\n`);
+}
+
+/** The sentence that names the part of a larder that has failed, for clients. */
+export function lossIn(error: unknown): string {
+  const part = lostPart(error);
+  return part === DATABASE ? DATABASE_AWAY : part === STORAGE ? STORAGE_AWAY : CANNOT_NOW;
 }
 
 /** The part of a larder that has failed; `undefined` where the error does not tell. */

@@ -1,4 +1,4 @@
-import { CANNOT_NOW, DATABASE_AWAY, type Facts, Failure, meaningOf } from "../../base/failure.ts";
+import { type Facts, Failure, meaningOf } from "../../base/failure.ts";
 import { clock, dice } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
@@ -20,7 +20,7 @@ import {
 } from "../message/answer.ts";
 import { CHANGING_METHODS, type ClientRequest, type Delivery } from "../message/client_request.ts";
 import { parseHost } from "../message/host.ts";
-import { failureFacts } from "../message/lost_part.ts";
+import { failureFacts, lossIn } from "../message/lost_part.ts";
 import { prefersHtml } from "../message/preference.ts";
 import type { Caller } from "../message/role.ts";
 import { pathOf, queryFault } from "../message/target.ts";
@@ -206,11 +206,8 @@ function failureAnswer(
   const isHidden = route.cached && isRead && meant >= 500 && kind !== "out-of-reach";
   const status = isHidden ? 404 : meant;
   const head = request.method === "HEAD";
-  const isAway = kind === "away" || kind === "out-of-reach";
-  if (isAway && status === 503) return lineAnswer(503, DATABASE_AWAY, head, RETRY_AFTER);
-  if (kind === "unavailable" && status === 503) {
-    return lineAnswer(503, CANNOT_NOW, head, RETRY_AFTER);
-  }
+  const isLoss = kind === "away" || kind === "out-of-reach" || kind === "unavailable";
+  if (isLoss && status === 503) return lineAnswer(503, lossIn(error), head, RETRY_AFTER);
   const headers = kind === "busy" ? RETRY_AFTER : cacheResultOf(route, status);
   return statusAnswer(status, head, headers);
 }

@@ -9,6 +9,7 @@ import {
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { Metrics } from "../../../telemetry/metrics.ts";
 import { lineAnswer, RETRY_AFTER } from "../../message/answer.ts";
+import { failureFacts } from "../../message/lost_part.ts";
 import type { Role } from "../../message/role.ts";
 import type { ClientRequest } from "../../message/client_request.ts";
 import type { Handler, Routed } from "../router.ts";
@@ -61,26 +62,31 @@ export function uploadHandler(
         throw new UploadRefused("cut", "expected a whole file, and no Content-Range");
       }
       const outcome = await accept(routed);
-      if (outcome.kind === "refused") throw new UploadRefused(outcome.fault, outcome.line);
+      if (outcome.kind === "refused") {
+        throw new UploadRefused(outcome.fault, outcome.line, outcome.cause);
+      }
       series[outcome.kind].count();
       return lineAnswer(outcome.kind === "stored" ? 201 : 200, outcome.kind);
     } catch (thrown) {
       const isAway = thrown instanceof Failure && thrown.kind === "away";
-      const error = isAway ? new UploadRefused("overloaded", DATABASE_AWAY) : thrown;
+      const error = isAway ? new UploadRefused("overloaded", DATABASE_AWAY, thrown) : thrown;
       if (!(error instanceof UploadRefused)) {
         series.failed.count();
         throw error;
       }
       const { status, result } = FAULTS[error.fault];
       series[result].count();
-      const { message: reason } = error;
+      const { message: reason, cause } = error;
+      const failed = cause === undefined ? undefined : failureFacts(cause);
       const { request: { peer, method }, caller, requestId: request_id } = routed;
       log.info("upload refused", {
-        ...{ kind, status, reason, method },
+        ...{ kind, status, reason, method, ...failed },
         ...(peer === undefined ? {} : { client: peer }),
         ...{ role: UPLOAD_ROLE, token: caller?.name ?? "none", request_id },
       });
-      return lineAnswer(status, reason, false, status >= 500 ? RETRY_AFTER : {});
+      const answer = lineAnswer(status, reason, false, status >= 500 ? RETRY_AFTER : {});
+      answer.failed = failed;
+      return answer;
     }
   };
 }

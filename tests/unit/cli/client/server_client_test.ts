@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { DATABASE_AWAY } from "../../../../src/base/failure.ts";
+import { DATABASE_AWAY, STORAGE_AWAY } from "../../../../src/base/failure.ts";
 import { runLarder } from "../../../support/run_larder.ts";
 import { testSocket } from "../../../support/test_socket.ts";
 
@@ -63,6 +63,13 @@ for (
     assert.match(err, /the database does not answer; try again in a moment$/m);
   });
 }
+
+Deno.test("server client: a run that cannot begin says that the storage is away", async () => {
+  await using server = answering(() => new Response(`${STORAGE_AWAY}\n`, { status: 503 }));
+  const { status, err } = await runLarder(["gc", "--server", server.url]);
+  assert.equal(status, 1);
+  assert.match(err, /the storage does not answer; try again in a moment$/m);
+});
 
 Deno.test("server client: a file as larder token create prints it gives its token", async () => {
   const { out } = await runLarder(["token", "create", "alice", "--role=admin"]);
