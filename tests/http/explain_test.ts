@@ -14,6 +14,7 @@ import { chain, makeStoreObject, type StoreObject } from "../support/store_objec
 import { tempFolder } from "../support/temp_folder.ts";
 import { StubEncoder } from "../support/stub_encoder.ts";
 import { TestCache } from "../support/test_cache.ts";
+import { push, pushOf, uploadCache } from "../support/uploading.ts";
 
 const objects = chain(2);
 const [leaf, root] = objects as [StoreObject, StoreObject];
@@ -455,4 +456,16 @@ Deno.test("explain: each signature is verified, wrong or of an unknown key", asy
   assert.ok(reasons.includes(`Its narinfo is signed by ${name}: verified.`), reasons);
   assert.match(reasons, /It has a signature of an unknown key: strange-1\./);
   assert.match(reasons, /It has a wrong signature: cache\.nixos\.org-1 did not sign it, though/);
+});
+
+Deno.test("explain: an uploaded path speaks of no upstream, and of no key that is missing", async () => {
+  await using cache = await uploadCache();
+  const pushed = makeStoreObject({ name: "pushed" });
+  await push(cache, await pushOf(pushed));
+  const { reasons } = await explain(cache, pushed.storePathHash);
+  assert.ok(reasons.some((one) => /^Its NAR file was uploaded or imported at /.test(one)));
+  assert.ok(
+    reasons.includes("Its narinfo needs no key of an upstream, as it was uploaded or imported."),
+  );
+  assert.doesNotMatch(reasons.join(" "), /upstreams said|no trusted key/);
 });

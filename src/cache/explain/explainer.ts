@@ -87,6 +87,7 @@ export class Explainer {
     const known = row && await metadata.findNar(row.narName);
     const isOpen = known?.kept === undefined ? false : await kept.canOpen(known, REQUEST_ID);
     const isLost = known?.kept !== undefined && isOpen === false;
+    const isAway = isOpen === undefined;
     const nar = known && isLost ? withoutFile(known) : known;
     const upstreams = row === undefined
       ? []
@@ -100,7 +101,11 @@ export class Explainer {
     const facts = {
       hash: storePathHash,
       name: (row && nameInNarinfo(row.body)) ?? recorded.name ?? givenName ?? null,
-      verdict: download === null ? findingOf(row, nar, negative.has(storePathHash)) : "downloading",
+      verdict: download !== null
+        ? "downloading" as const
+        : isAway
+        ? "storage_away" as const
+        : findingOf(row, nar, negative.has(storePathHash)),
       narinfo: row === undefined ? null : {
         trusted: row.trusted,
         ...this.#signaturesIn(row.body),
@@ -130,7 +135,7 @@ export class Explainer {
       has_limit: this.#deps.hasLimit?.() ?? true,
       eviction_rank: await this.#evictionRank(storePathHash, nar),
     };
-    return { ...facts, reasons: reasonsOf(facts, { isSilent: isOpen === undefined }) };
+    return { ...facts, reasons: reasonsOf(facts) };
   }
 
   #download(narName: NarName): NonNullable<Explanation["nar"]>["download"] {

@@ -7,7 +7,14 @@ export interface Explanation {
   readonly hash: string;
   /** Name behind the hash in the store path: as stored, from an upstream, or as requested. */
   readonly name: string | null;
-  readonly verdict: "hit" | "downloading" | "nar_not_stored" | "absent" | "not_stored";
+  readonly verdict:
+    | "hit"
+    | "downloading"
+    | "nar_not_stored"
+    /** The NAR file is stored, and the storage does not answer now. */
+    | "storage_away"
+    | "absent"
+    | "not_stored";
   /** Sentences for people. */
   readonly reasons: readonly string[];
   readonly narinfo: {

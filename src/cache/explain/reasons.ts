@@ -14,6 +14,8 @@ const FINDINGS: Readonly<Record<ExplainedFacts["verdict"], string>> = {
   nar_not_stored: "The narinfo is stored, and its NAR file is not. " +
     "So the next request for the NAR is a miss: it asks the upstreams. " +
     "The next request for the narinfo asks them too, unless one was seen with it within the hour.",
+  storage_away: "The narinfo and the NAR file are stored, but the storage does not answer now. " +
+    "So a request for the NAR asks the upstreams.",
   absent: "A request gets 404 for now: every upstream that answered said it is absent.",
   not_stored: "The narinfo is not stored, so the next request is a miss: it asks the upstreams.",
 };
@@ -41,17 +43,10 @@ const NAR_RESULTS: Readonly<Record<string, string>> = {
 /** Names of pins in one sentence. */
 const NAMES_MAX = 4;
 
-/** Instead of a hit, while the storage has the file and does not answer. */
-const SILENT = "The narinfo and the NAR file are stored, but the storage does not answer now. " +
-  "So a request for the NAR asks the upstreams.";
-
 /** The reasons in sentences, the most important first. */
-export function reasonsOf(
-  facts: ExplainedFacts,
-  { isSilent }: { readonly isSilent: boolean },
-): readonly string[] {
+export function reasonsOf(facts: ExplainedFacts): readonly string[] {
   return [
-    isSilent && facts.verdict === "hit" ? SILENT : FINDINGS[facts.verdict],
+    FINDINGS[facts.verdict],
     ...downloadReasons(facts),
     ...lostReasons(facts),
     ...unstoredReasons(facts),
@@ -132,7 +127,9 @@ function evictedReasons({ evicted_at, verdict, unstored }: ExplainedFacts): read
       `larder evicted its narinfo at ${timeOfDay(evicted_at)}. Its NAR file was not there then.`,
     ];
   }
-  const since = verdict === "hit" ? ", and fetched it again since" : "";
+  const since = verdict === "hit" || verdict === "storage_away"
+    ? ", and fetched it again since"
+    : "";
   return [`larder evicted it at ${timeOfDay(evicted_at)}${since}.`];
 }
 
@@ -184,10 +181,15 @@ function sendersIn(
     "Only the larder that fetched it remembers which one, until it restarts.";
 }
 
-function answerReasons({ answers, verdict }: ExplainedFacts): readonly string[] {
-  if (answers.length > 0) {
-    return answers.map((answer) => answerIn(answer));
-  }
+/** True for a path that no upstream was seen with: somebody uploaded or imported it. */
+function isOwn({ narinfo, nar }: ExplainedFacts): boolean {
+  return narinfo !== null && narinfo.upstreams.length === 0 && nar !== null && nar.seen_at === null;
+}
+
+function answerReasons(facts: ExplainedFacts): readonly string[] {
+  const { answers, verdict } = facts;
+  if (answers.length > 0) return answers.map((answer) => answerIn(answer));
+  if (isOwn(facts)) return [];
   return verdict !== "absent" && verdict !== "not_stored"
     ? ["What the upstreams said is not recorded: it was before the start of larder."]
     : ["larder has sent no upstream a request for it since its start."];
@@ -215,15 +217,20 @@ function answerIn(
   return `${upstream} ${said} at ${timeOfDay(at)}${behind}.${waited}${took}`;
 }
 
-function signatureReasons({ narinfo }: ExplainedFacts): readonly string[] {
+function signatureReasons(facts: ExplainedFacts): readonly string[] {
+  const { narinfo } = facts;
   if (narinfo === null) return [];
   const { keys, signatures } = narinfo;
   const of = (check: SignatureCheck) =>
     signatures.filter((one) => one.check === check).map(({ key }) => key).join(", ");
   const [unknown, wrong] = [of("unknown key"), of("wrong")];
+  const signed = keys.length > 0
+    ? `Its narinfo is signed by ${keys.join(", ")}: verified.`
+    : isOwn(facts)
+    ? "Its narinfo needs no key of an upstream, as it was uploaded or imported."
+    : "Its narinfo is signed by no trusted key.";
   return [
-    `Its narinfo is signed by ${keys.length === 0 ? "no trusted key" : keys.join(", ")}` +
-    `${keys.length === 0 ? "" : ": verified"}.`,
+    signed,
     ...unknown === "" ? [] : [`It has a signature of an unknown key: ${unknown}.`],
     ...wrong === ""
       ? []

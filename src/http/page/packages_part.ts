@@ -45,6 +45,7 @@ const FINDINGS: Readonly<Record<Explanation["verdict"], readonly [tone: Tone, wo
   hit: ["good", "here"],
   downloading: ["fair", "downloading"],
   nar_not_stored: ["fair", "narinfo only"],
+  storage_away: ["bad", "storage away"],
   absent: ["bad", "nobody has it"],
   not_stored: ["idle", "not here"],
 };
