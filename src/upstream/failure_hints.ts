@@ -28,8 +28,8 @@ export function wrongKeyWords(name: string): string {
 
 /** Remedy for narinfos with a signature that is not of the key given under its name. */
 export function wrongKeyHint(wrongKey: string): string {
-  return "compare --cache-upstream-public-key with the key that the upstream publishes: " +
-    wrongKeyWords(wrongKey);
+  return `compare --cache-upstream-public-key with the key ${wrongKey} that the upstream publishes: ` +
+    "they differ";
 }
 
 /** Remedy for a server with the certificate of an authority. */

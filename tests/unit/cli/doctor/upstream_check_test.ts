@@ -46,7 +46,7 @@ for (
       "signing with another key than the one given under its name",
       { signature: { kind: "untrusted", reason: "it differs", wrongKey: "cache-1" } },
       ["ok", "failed"],
-      "the signature of key cache-1 does not match the key given under that name",
+      "the key cache-1 that the upstream publishes: they differ",
     ],
   ] as const
 ) {
