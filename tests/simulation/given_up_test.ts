@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { assertSameBytes } from "../support/same_bytes.ts";
 import {
   type Alteration,
   cutAt,
   endAt,
+  inTurn,
   OBJECT,
   playScene,
   type Scene,
@@ -62,6 +64,56 @@ for (const [way, limitBytes] of Object.entries(WAYS)) {
     assert.equal(seen.isWhole, false);
     assert.ok(seen.endMs >= 30_000 && seen.endMs < 35_000, `${seen.endMs} ms`);
   });
+}
+
+/** Too few to bring a file anywhere. */
+const FEW_BYTES = 1_000;
+const IDLE_MS = 30_000;
+const honest: Alteration = (answer) => answer;
+
+for (const [way, limitBytes] of Object.entries(WAYS)) {
+  Deno.test(`silent: ${way}, one that stalls after a few bytes gives way to the next`, async () => {
+    const [silent, good]: [number[], number[]] = [[], []];
+    const nars = [noted(silent, stallAt(FEW_BYTES)), noted(good, honest)];
+    const { seen } = await pulled(nars, limitBytes);
+    assert.deepEqual([seen.isWhole, seen.endMs], [true, IDLE_MS]);
+    assertSameBytes(seen.bytes, OBJECT.nar);
+    assert.deepEqual([silent, good], [[0], [FEW_BYTES]]);
+  });
+
+  Deno.test(`silent: ${way}, the only one gets another request after a stall`, async () => {
+    const starts: number[] = [];
+    const nar = noted(starts, inTurn(stallAt(FEW_BYTES), honest));
+    const { seen, scene } = await pulled([nar], limitBytes);
+    assert.ok(seen.isWhole);
+    assert.equal(seen.endMs, IDLE_MS + pauseIn(scene));
+    assertSameBytes(seen.bytes, OBJECT.nar);
+    assert.deepEqual(starts, [0, FEW_BYTES]);
+  });
+
+  Deno.test(`silent: ${way}, the only one is given up at its second stall in a row`, async () => {
+    const starts: number[] = [];
+    const { seen, scene } = await pulled([noted(starts, stallAt(FEW_BYTES))], limitBytes);
+    assert.ok(!seen.isWhole);
+    assert.equal(seen.endMs, 2 * IDLE_MS + pauseIn(scene));
+    assert.deepEqual(starts, [0, FEW_BYTES]);
+  });
+}
+
+/** From the first silence to the second request: a pause that varies by a quarter. */
+function pauseIn({ upstreams: [upstream] }: Scene): number {
+  const [first, second] = upstream?.requests.filter(({ path }) => path.startsWith("/nar/")) ?? [];
+  const pauseMs = (second?.atMs ?? 0) - (first?.atMs ?? 0) - IDLE_MS;
+  assert.ok(pauseMs > 300 && pauseMs <= 400, `${pauseMs} ms`);
+  return pauseMs;
+}
+
+/** Notes the first byte of each request. */
+function noted(starts: number[], alter: Alteration): Alteration {
+  return (answer, request) => {
+    starts.push(startOf(request.headers));
+    return alter(answer, request);
+  };
 }
 
 async function pulled(nars: readonly Alteration[], limitBytes: number): Promise<{
