@@ -3,7 +3,7 @@ import { Failure } from "../../../src/base/failure.ts";
 import { openNars } from "../../../src/app/back_ends/nar_back_end.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { Sweeper } from "../../../src/space/sweeper.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
+import { createLogger, SILENT } from "../../../src/telemetry/logger.ts";
 import { fileOf, narOf } from "../../support/metadata_rows.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
@@ -41,6 +41,49 @@ Deno.test("sweeper: a marked object of S3 stays for one second, then it is gone"
   await time.settled();
   assert.deepEqual(steps, ["nar-marked", "removed", "nar-gone"]);
   await swept;
+});
+
+for (const why of [undefined, "lost"] as const) {
+  Deno.test(`sweeper: a ${why ?? "kept"} file is removed once its mark is written`, async () => {
+    const steps: unknown[] = [];
+    const writing = Promise.withResolvers<void>();
+    const sweeper = new Sweeper({
+      metadata: {
+        async apply(changes: readonly Change[]) {
+          await writing.promise;
+          for (const one of changes) {
+            steps.push(one.kind === "nar-marked" ? [one.kind, one.isLost] : one.kind);
+          }
+        },
+        pendingFiles: async () => [],
+      },
+      nars: { remove: async () => steps.push("removed") > 0 },
+      owner: "we",
+      log: SILENT,
+    });
+    const swept = sweeper.markAndSweep(fileOf(narOf("a").name), why);
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.deepEqual(steps, []);
+    writing.resolve();
+    await swept;
+    assert.deepEqual(steps, [["nar-marked", why === "lost"], "removed", "nar-gone"]);
+  });
+}
+
+Deno.test("sweeper: a store is away only as long as a marked object is left", async () => {
+  const sweeper = new Sweeper({
+    metadata: { apply: async () => undefined, pendingFiles: async () => [] },
+    nars: { remove: () => Promise.reject(new Failure("unavailable", "away")) },
+    owner: "we",
+    log: SILENT,
+  });
+  const { at } = fileOf(narOf("a").name);
+  await sweeper.sweep([{ at, owner: "we", fileSize: 0 }]);
+  assert.equal(sweeper.isStoreUnavailable, false, "an object without a mark");
+  await sweeper.sweep([{ at, owner: "we", fileSize: 1 }]);
+  assert.equal(sweeper.isStoreUnavailable, true);
+  await sweeper.sweepOwn();
+  assert.equal(sweeper.isStoreUnavailable, false, "another process has removed it");
 });
 
 Deno.test("sweeper: the log names an outage of the store once, and then its end", async () => {
