@@ -209,7 +209,8 @@ export class HotMetadataStore extends ForwardingStore implements MetadataStore {
     const [change, ...more] = changes.filter(({ kind }) => kind !== "put-signed");
     if (more.length > 0) return undefined;
     if (change?.kind === "put-narinfo" && change.atMs !== NEVER_USED_AT_MS) return change.row;
-    if (change?.kind !== "nar-kept") return undefined;
+    // The store adds the time of the former file to a recompressed one.
+    if (change?.kind !== "nar-kept" || change.file.form !== undefined) return undefined;
     const known = this.#nars.peek(narNameOf(change.file.at));
     return known && { ...known, kept: change.file };
   }

@@ -50,6 +50,8 @@ export interface KeptFile {
   readonly keptAtMs?: number;
   /** Its compression, where larder has recompressed it; `undefined`: that of its name. */
   readonly form?: "zstd";
+  /** The `keptAtMs` of the file that larder has made it of. The store finds it itself. */
+  readonly cameAtMs?: number;
 }
 
 export interface NarRecord extends NarRow {

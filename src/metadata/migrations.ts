@@ -26,6 +26,7 @@ const NAMES = {
     "0022_pulls",
     "0023_pin_looks",
     "0024_former_names",
+    "0025_came_at",
   ],
   postgres: [
     "0015_initial",
@@ -34,6 +35,7 @@ const NAMES = {
     "0018_pulls",
     "0019_pin_looks",
     "0020_former_names",
+    "0021_came_at",
   ],
 } as const;
 

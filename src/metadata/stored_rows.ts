@@ -49,10 +49,12 @@ export const READS = {
     FROM path p JOIN narinfo i ON i.path_id = p.id JOIN nar n ON n.id = i.nar_id
     WHERE p.hash = ?1`,
   findNar: `SELECT id, name, nar_hash, nar_size, file_hash, file_size, seen_at_ms,
-      kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form, broken_at_ms
+      kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form, came_at_ms,
+      broken_at_ms
     FROM nar WHERE name = ?1`,
   // `~` sorts above every character of a name.
-  keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form
+  keptNars: `SELECT name, kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form,
+      came_at_ms
     FROM nar
     WHERE name >= ?1 AND name < ?1 || '~' AND kept_size IS NOT NULL ORDER BY name`,
   // Each part reads its index from the newest on.
@@ -328,17 +330,19 @@ interface KeptColumns {
   readonly kept_seal: string | null;
   readonly kept_at_ms: number | null;
   readonly kept_form: string | null;
+  readonly came_at_ms: number | null;
 }
 
 function readKept(name: NarName, columns: KeptColumns): { readonly kept?: KeptFile } {
-  const { kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form } = columns;
+  const { kept_hash, kept_size, kept_id, kept_seal, kept_at_ms, kept_form, came_at_ms } = columns;
   if (kept_hash === null || kept_size === null) return {};
   const seal = kept_seal === null ? {} : { seal: kept_seal as Seal };
   const at = storedName(name, kept_id);
   const time = kept_at_ms === null ? {} : { keptAtMs: kept_at_ms };
   const form = kept_form === null ? {} : { form: kept_form as "zstd" };
+  const came = kept_form === null || came_at_ms === null ? {} : { cameAtMs: came_at_ms };
   const file = { fileHash: kept_hash as Sha256, fileSize: kept_size };
-  return { kept: { at, ...seal, ...time, ...form, ...file } };
+  return { kept: { at, ...seal, ...time, ...form, ...came, ...file } };
 }
 
 export interface NarColumns extends KeptColumns {

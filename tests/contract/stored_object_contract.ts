@@ -45,26 +45,27 @@ export const storedObjectClauses: Clauses<MetadataStore> = {
     assert.deepEqual((await store.findNar(name))?.kept, second);
   },
 
-  "a recompressed object replaces the one that it was made of, and its row says its form": async (
-    store,
-  ) => {
-    await store.apply([put(a, []), ...keep(first)]);
-    const file = { ...second, form: "zstd" } as const;
-    const { at } = first;
-    const replaces = { at, quietSinceMs: 1 };
-    const [publishing] = keep(file);
-    assert.ok(publishing);
-    await store.apply([publishing]);
-    await store.apply([{ kind: "nar-kept", file, owner: "we", atMs: 1, replaces }]);
-    assert.deepEqual((await store.findNar(name))?.kept, file);
-    assert.deepEqual(await store.keptNars(""), [{ name, ...file }]);
-    assert.deepEqual(await store.pendingFiles(), [{ at, owner: "we", fileSize: 100 }]);
-    await store.apply([{ kind: "nar-marked", at: second.at, owner: "we" }]);
-    assert.equal((await store.findNar(name))?.kept, undefined);
-    const third = fileOf(name, 80);
-    await store.apply(keep(third));
-    assert.deepEqual((await store.findNar(name))?.kept, third);
-  },
+  "a recompressed object replaces the one that it was made of, and its row says form and times":
+    async (
+      store,
+    ) => {
+      await store.apply([put(a, []), ...keep(first)]);
+      const file = { ...second, form: "zstd", keptAtMs: 20_000 } as const;
+      const { at, keptAtMs: cameAtMs } = first;
+      const replaces = { at, quietSinceMs: 1 };
+      const [publishing] = keep(file);
+      assert.ok(publishing);
+      await store.apply([publishing]);
+      await store.apply([{ kind: "nar-kept", file, owner: "we", atMs: 1, replaces }]);
+      assert.deepEqual((await store.findNar(name))?.kept, { ...file, cameAtMs });
+      assert.deepEqual(await store.keptNars(""), [{ name, ...file, cameAtMs }]);
+      assert.deepEqual(await store.pendingFiles(), [{ at, owner: "we", fileSize: 100 }]);
+      await store.apply([{ kind: "nar-marked", at: second.at, owner: "we" }]);
+      assert.equal((await store.findNar(name))?.kept, undefined);
+      const third = fileOf(name, 80);
+      await store.apply(keep(third));
+      assert.deepEqual((await store.findNar(name))?.kept, third);
+    },
 
   "nar-kept is refused where it replaces an object that is no longer kept": async (store) => {
     await store.apply([put(a, []), ...keep(first), ...keep(fileOf(name, 80))]);

@@ -176,7 +176,7 @@ Deno.test("explain: a path is in zstd since a time, from its upstream, over a re
   const upstreams = [upstream];
   const recompress = { level: 9, encoder: new StubEncoder() };
   const sentence = "larder keeps its NAR file in zstd since 2026-01-02 17:00 UTC. " +
-    `It was fetched from ${upstream.url}.`;
+    `It was fetched at 2026-01-02 12:00 UTC, from ${upstream.url}.`;
   let nowMs = Date.UTC(2026, 0, 2, 12);
   {
     await using metadata = new SqliteMetadataStore(await openDatabase(path));

@@ -249,7 +249,9 @@ function changeFile(
       if (!unreserve(tables, owner, change.reservedBytes)) throw new ReservationLost(at);
       pending.delete(at);
       if (kept !== undefined && kept.at !== at) mark(tables, kept, owner);
-      nars.set(narName, { ...rest, kept: change.file });
+      const isMade = change.file.form !== undefined && kept?.form === undefined;
+      const came = isMade && kept?.keptAtMs !== undefined ? { cameAtMs: kept.keptAtMs } : {};
+      nars.set(narName, { ...rest, kept: { ...change.file, ...came } });
       return addLooseNar(tables, narName, change.atMs);
     }
     case "nar-sealed":

@@ -118,6 +118,7 @@ export class Explainer {
         file_bytes: nar.kept?.fileSize ?? nar.fileSize ?? null,
         nar_bytes: nar.narSize,
         stored_at: iso(nar.kept?.keptAtMs),
+        came_at: iso(nar.kept?.form === undefined ? nar.kept?.keptAtMs : nar.kept.cameAtMs),
         recompressed: nar.kept?.form ?? null,
         seen_at: iso(nar.seenAtMs),
         from: sendersOf(transfers?.senders, upstreams),

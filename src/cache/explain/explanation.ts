@@ -36,6 +36,8 @@ export interface Explanation {
     readonly nar_bytes: number;
     /** `null` if it is not stored, or an older larder stored it. */
     readonly stored_at: string | null;
+    /** When it was fetched or uploaded: before `stored_at`, where larder has recompressed it since. */
+    readonly came_at: string | null;
     /** Compression of the stored file, where larder has recompressed it at `stored_at`. */
     readonly recompressed: "zstd" | null;
     /**

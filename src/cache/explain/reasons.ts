@@ -136,13 +136,14 @@ function evictedReasons({ evicted_at, verdict, unstored }: ExplainedFacts): read
 function storedReasons({ nar, narinfo, used_at, used_by }: ExplainedFacts): readonly string[] {
   if (nar === null || !nar.is_stored) return [];
   const upstreams = narinfo?.upstreams ?? [];
+  const cameAt = nar.came_at === null ? "" : ` at ${timeOfDay(nar.came_at)}`;
   const stored = nar.stored_at === null
     ? "An older larder stored its NAR file, and did not record when."
     : nar.recompressed !== null
     ? `larder keeps its NAR file in ${nar.recompressed} since ${timeOfDay(nar.stored_at)}. ` +
       (upstreams.length === 0
-        ? "It was uploaded or imported."
-        : `It was fetched from ${sendersIn(nar, upstreams)}`)
+        ? `It was uploaded or imported${cameAt}.`
+        : `It was fetched${cameAt && `${cameAt},`} from ${sendersIn(nar, upstreams)}`)
     : upstreams.length === 0
     ? `Its NAR file was uploaded or imported at ${timeOfDay(nar.stored_at)}.`
     : `larder fetched its NAR file at ${timeOfDay(nar.stored_at)}, from ${
