@@ -181,15 +181,13 @@ export class NarServer {
    * `undefined` for a file without a row. The name of a recompressed file leads to the row of the
    * file that it was made of, whether or not larder still has it. Where an upstream recompressed it,
    * the former name leads to the row of that one: they have the hash in their names in common. A
-   * name of another larder leads to the file that came from there, while it is here.
+   * name of another larder leads to the file that came from there, where no row has it.
    */
   async #locate({ name, unpacked }: WantedNar): Promise<LocatedNar | undefined> {
     const to = unpacked ? "none" : compressionOf(name);
-    const known = await this.#metadata.findNar(name) ?? await this.#relatedTo(name);
-    if (known?.kept !== undefined) return { nar: known, to };
-    const imported = await this.#importedAs(name);
-    const isSame = known === undefined || known.narHash === imported?.narHash;
-    const nar = isSame ? imported ?? known : known;
+    // Memory knows the row of a NAR that is about to come: the database may be away meanwhile.
+    const nar = await this.#metadata.findNar(name) ?? await this.#relatedTo(name) ??
+      await this.#importedAs(name);
     return nar && { nar, to };
   }
 

@@ -10,6 +10,7 @@ import { type NarStem, stemOf } from "../../src/nix/nar_name.ts";
 import { decompress } from "../support/decompressors.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { type LarderFlags, type LarderProcess, startLarder } from "../support/larder_process.ts";
+import { programsMissing, testUnless } from "../support/program.ts";
 import { recompressed } from "../support/recompressed.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { S3_UNAVAILABLE, s3Flags, S3Server } from "../support/s3_server.ts";
@@ -188,103 +189,107 @@ async function assertAnswered({ url }: LarderProcess, { cell, compression, path 
   }
 }
 
-Deno.test("former names: an import answers each name that the exporting larder has told", async (t) => {
-  using first = tempFolder();
-  using second = tempFolder();
-  using stick = tempFolder();
-  const { told, keys } = await exported(first.path, stick.path);
-  await t.step("the folder is a plain cache", () => assertPlain(stick.path));
+testUnless(
+  programsMissing("xz", "bzip2"),
+  "former names: an import answers each name that the exporting larder has told",
+  async (t) => {
+    using first = tempFolder();
+    using second = tempFolder();
+    using stick = tempFolder();
+    const { told, keys } = await exported(first.path, stick.path);
+    await t.step("the folder is a plain cache", () => assertPlain(stick.path));
 
-  await importAll(stick.path, ["--cache-storage-local", second.path], keys);
-  await served(second.path, async (larder) => {
-    for (const one of told) {
-      const name = `${one.cell.name}, asked for ${one.compression}`;
-      await t.step(name, () => assertAnswered(larder, one));
-    }
-  });
-
-  await t.step("the names go on with a second export", async () => {
-    using third = tempFolder();
-    using otherStick = tempFolder();
-    await exportAll(second.path, otherStick.path);
-    const further = [...keys, keyOf(second.path).publicKey.text];
-    await importAll(otherStick.path, ["--cache-storage-local", third.path], further);
-    await served(third.path, async (larder) => {
-      for (const one of told) await assertAnswered(larder, one);
+    await importAll(stick.path, ["--cache-storage-local", second.path], keys);
+    await served(second.path, async (larder) => {
+      for (const one of told) {
+        const name = `${one.cell.name}, asked for ${one.compression}`;
+        await t.step(name, () => assertAnswered(larder, one));
+      }
     });
-  });
 
-  await t.step({
-    name: `into a bucket${S3_UNAVAILABLE && ` (skipped: ${S3_UNAVAILABLE})`}`,
-    ignore: server === undefined,
-    async fn() {
+    await t.step("the names go on with a second export", async () => {
       using third = tempFolder();
-      assert.ok(server);
-      const place = s3Flags(server.bucket());
-      const words = Object.entries(place).map(([name, value]) => `--${name}=${value}`);
-      await importAll(stick.path, [...words, "--cache-storage-local", third.path], keys);
+      using otherStick = tempFolder();
+      await exportAll(second.path, otherStick.path);
+      const further = [...keys, keyOf(second.path).publicKey.text];
+      await importAll(otherStick.path, ["--cache-storage-local", third.path], further);
       await served(third.path, async (larder) => {
         for (const one of told) await assertAnswered(larder, one);
-      }, place);
-    },
-  });
+      });
+    });
 
-  await t.step("an import says which key it needs for them, and takes them then", async () => {
-    using third = tempFolder();
-    const into = ["--cache-storage-local", third.path];
-    const withoutKey = keys.filter((key) => key !== keyOf(first.path).publicKey.text);
-    const { err } = await importAll(stick.path, [
-      ...into,
-      "--cache-require-upstream-signature=false",
-    ], withoutKey);
-    assert.match(err, /no trusted key has signed the former names of 6 paths: give the key/);
-    await importAll(stick.path, into, keys);
-    await served(third.path, async (larder) => {
-      for (const one of told) await assertAnswered(larder, one);
+    await t.step({
+      name: `into a bucket${S3_UNAVAILABLE && ` (skipped: ${S3_UNAVAILABLE})`}`,
+      ignore: server === undefined,
+      async fn() {
+        using third = tempFolder();
+        assert.ok(server);
+        const place = s3Flags(server.bucket());
+        const words = Object.entries(place).map(([name, value]) => `--${name}=${value}`);
+        await importAll(stick.path, [...words, "--cache-storage-local", third.path], keys);
+        await served(third.path, async (larder) => {
+          for (const one of told) await assertAnswered(larder, one);
+        }, place);
+      },
     });
-  });
 
-  await t.step("a name never leads to another NAR, whatever a folder says", async () => {
-    using third = tempFolder();
-    const into = ["--cache-storage-local", third.path];
-    const lost = told.filter(({ cell: { from, isZstd } }) => from === "upload" && isZstd);
-    const [{ cell, path } = {}] = lost;
-    const [urlLiar, ...liars] = CELLS.map(({ object }) => object);
-    assert.ok(cell && path && urlLiar);
-    const stem = stemOf(path.slice("/nar/".length));
-    await lieInUrl(stick.path, urlLiar, stem);
-    const names = (object: StoreObject) => `${stick.path}/${object.storePathHash}.names`;
-    const others = Deno.readTextFileSync(names(cell.object));
-    const keyName = keyOf(first.path).name;
-    const liarPaths = Object.values(LIES).map((textOf, at) => {
-      const object = liars[at];
-      assert.ok(object);
-      Deno.writeTextFileSync(names(object), textOf(stem, { object, keyName, others }));
-      return object.storePath;
+    await t.step("an import says which key it needs for them, and takes them then", async () => {
+      using third = tempFolder();
+      const into = ["--cache-storage-local", third.path];
+      const withoutKey = keys.filter((key) => key !== keyOf(first.path).publicKey.text);
+      const { err } = await importAll(stick.path, [
+        ...into,
+        "--cache-require-upstream-signature=false",
+      ], withoutKey);
+      assert.match(err, /no trusted key has signed the former names of 6 paths: give the key/);
+      await importAll(stick.path, into, keys);
+      await served(third.path, async (larder) => {
+        for (const one of told) await assertAnswered(larder, one);
+      });
     });
-    const trust = keys.flatMap((key) => ["--cache-upstream-public-key", key]);
-    const source = `file://${stick.path}`;
-    const alone = await runLarder([
-      ...["import", "cache", source, urlLiar.storePath, ...liarPaths, ...into, ...trust],
-    ]);
-    assert.equal(alone.status, 0, alone.err);
-    const ofStem = lost.filter((one) => one.cell === cell);
-    await served(third.path, async (larder) => {
-      for (const { path } of ofStem) {
-        const answer = await fetch(larder.url + path);
-        await answer.body?.cancel();
-        assert.equal(answer.status, 404, path);
-      }
-      const { narPath, compression } = await servedNarinfo(larder.port, urlLiar.storePathHash);
-      const file = await (await fetch(larder.url + narPath)).bytes();
-      assertSameBytes(await decompress(file, compression), urlLiar.nar);
+
+    await t.step("a name never leads to another NAR, whatever a folder says", async () => {
+      using third = tempFolder();
+      const into = ["--cache-storage-local", third.path];
+      const lost = told.filter(({ cell: { from, isZstd } }) => from === "upload" && isZstd);
+      const [{ cell, path } = {}] = lost;
+      const [urlLiar, ...liars] = CELLS.map(({ object }) => object);
+      assert.ok(cell && path && urlLiar);
+      const stem = stemOf(path.slice("/nar/".length));
+      await lieInUrl(stick.path, urlLiar, stem);
+      const names = (object: StoreObject) => `${stick.path}/${object.storePathHash}.names`;
+      const others = Deno.readTextFileSync(names(cell.object));
+      const keyName = keyOf(first.path).name;
+      const liarPaths = Object.values(LIES).map((textOf, at) => {
+        const object = liars[at];
+        assert.ok(object);
+        Deno.writeTextFileSync(names(object), textOf(stem, { object, keyName, others }));
+        return object.storePath;
+      });
+      const trust = keys.flatMap((key) => ["--cache-upstream-public-key", key]);
+      const source = `file://${stick.path}`;
+      const alone = await runLarder([
+        ...["import", "cache", source, urlLiar.storePath, ...liarPaths, ...into, ...trust],
+      ]);
+      assert.equal(alone.status, 0, alone.err);
+      const ofStem = lost.filter((one) => one.cell === cell);
+      await served(third.path, async (larder) => {
+        for (const { path } of ofStem) {
+          const answer = await fetch(larder.url + path);
+          await answer.body?.cancel();
+          assert.equal(answer.status, 404, path);
+        }
+        const { narPath, compression } = await servedNarinfo(larder.port, urlLiar.storePathHash);
+        const file = await (await fetch(larder.url + narPath)).bytes();
+        assertSameBytes(await decompress(file, compression), urlLiar.nar);
+      });
+      await importAll(stick.path, into, keys);
+      await served(third.path, async (larder) => {
+        for (const one of ofStem) await assertAnswered(larder, one);
+      });
     });
-    await importAll(stick.path, into, keys);
-    await served(third.path, async (larder) => {
-      for (const one of ofStem) await assertAnswered(larder, one);
-    });
-  });
-});
+  },
+);
 
 /** The NAR gets the URL of another one, and claims nothing that contradicts it. */
 async function lieInUrl(folder: string, object: StoreObject, stem: NarStem): Promise<void> {

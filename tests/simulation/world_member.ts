@@ -396,7 +396,9 @@ export class WorldMember implements PlayedHost {
 
   #databaseError(operation: string): Error | undefined {
     const { database } = this.#world.outages ?? {};
-    const isWrite = !/^(find|stock|members|databaseSize|sourcesOf|narinfosOf)/.test(operation);
+    const isWrite = !/^(find|stock|members|databaseSize|sourcesOf|narinfosOf|narOfFormerName)/.test(
+      operation,
+    );
     if (database === undefined || !(database.ofReads || isWrite)) return undefined;
     return new Error(database.error);
   }

@@ -128,7 +128,7 @@ export function terminalMissing(): string {
 export function testUnless(
   missing: string,
   name: string,
-  fn: () => void | Promise<void>,
+  fn: (test: Deno.TestContext) => void | Promise<void>,
 ): void {
   if (isRequired(missing)) {
     throw new Error(`Cannot leave out "${name}", all back ends are required: ${missing}`);
@@ -137,7 +137,11 @@ export function testUnless(
 }
 
 /** Registers a test that `excuse`, if there is one, makes pointless here. Its name says so. */
-export function testWhere(excuse: string, name: string, fn: () => void | Promise<void>): void {
+export function testWhere(
+  excuse: string,
+  name: string,
+  fn: (test: Deno.TestContext) => void | Promise<void>,
+): void {
   Deno.test({
     name: name + (excuse && ` (skipped: ${excuse})`),
     ignore: excuse !== "",
