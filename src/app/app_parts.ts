@@ -15,8 +15,11 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_client.ts";
-import type { UpstreamTrace } from "../upstream/http/upstream_trace.ts";
+import type {
+  CaCertificates,
+  HttpUpstreamSettings,
+  UpstreamTrace,
+} from "../upstream/http/upstream_fetch.ts";
 import type { SpaceParts } from "../space/assemble_space.ts";
 
 /** Parts that `buildApp` wires: the back ends, and the settings as plain values. */

@@ -29,7 +29,7 @@ import type { NarName } from "../nix/nar_name.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
 import type { PinReads } from "../pins/pin_reads.ts";
 import type { LastAnswers } from "../upstream/last_answers.ts";
-import type { NarRates } from "../upstream/nar_rates.ts";
+import type { NarRates } from "../upstream/pooled_upstream.ts";
 import { MEMBER_STATES } from "../telemetry/instruments/operation_labels.ts";
 import type { AskedUpstreams } from "../upstream/asked_upstreams.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";

@@ -4,19 +4,22 @@ import { nameOfBaseName, type StorePathHash } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { DecodeBody } from "../upstream/decode_body.ts";
+import type { DecodeBody } from "../upstream/upstream.ts";
 import {
   answerTimeoutOf,
   createUpstreamClient,
   type HttpUpstreamSettings,
-} from "../upstream/http/http_client.ts";
+} from "../upstream/http/upstream_fetch.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
-import { HttpNarinfoFetcher } from "../upstream/http/http_narinfo_fetcher.ts";
-import { HttpNarinfoSource, type UpstreamRoot } from "../upstream/http/http_narinfo_source.ts";
+import {
+  HttpNarinfoFetcher,
+  HttpNarinfoSource,
+  type UpstreamRoot,
+} from "../upstream/http/http_narinfo_source.ts";
 import type { NarinfoFetcher } from "../upstream/http/narinfo_fetcher.ts";
-import { EmptyRoots } from "../upstream/empty_roots.ts";
+import { createUpstreamLog, EmptyRoots } from "../upstream/upstream_log.ts";
 import { LastAnswers } from "../upstream/last_answers.ts";
-import { NarRates } from "../upstream/nar_rates.ts";
+import { NarRates, type RivalWait } from "../upstream/pooled_upstream.ts";
 import type { Loops } from "../upstream/loops.ts";
 import {
   meteredNarinfoSource,
@@ -24,8 +27,6 @@ import {
   tracedNarSource,
 } from "../upstream/watched_sources.ts";
 import { queuedNarinfoSource } from "../upstream/upstream_queue.ts";
-import { createUpstreamLog } from "../upstream/upstream_log.ts";
-import type { RivalWait } from "../upstream/usual_time.ts";
 import { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { AskedUpstreams } from "../upstream/asked_upstreams.ts";
 import type { AppParts } from "./app_parts.ts";

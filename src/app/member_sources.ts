@@ -7,8 +7,11 @@ import type { NarSource } from "../metadata/metadata_store.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
-import type { HttpUpstreamSettings } from "../upstream/http/http_client.ts";
-import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "../upstream/http/upstream_trace.ts";
+import {
+  type HttpUpstreamSettings,
+  NO_UPSTREAM_TRACE,
+  type UpstreamTrace,
+} from "../upstream/http/upstream_fetch.ts";
 import { MEMBER_HEADER } from "../upstream/loops.ts";
 import { type NarBodySource, NoAnswer } from "../upstream/upstream.ts";
 

@@ -14,8 +14,11 @@ import { isSdkDisabled } from "../telemetry/otel/sdk_switch.ts";
 import { quietWhileAway } from "../telemetry/quiet_while_away.ts";
 import { type Problem, RecentProblems } from "../telemetry/recent_problems.ts";
 import type { Tracer } from "../telemetry/tracer.ts";
-import type { HttpUpstreamSettings } from "../upstream/http/http_client.ts";
-import { type UpstreamTrace, upstreamTraceOf } from "../upstream/http/upstream_trace.ts";
+import {
+  type HttpUpstreamSettings,
+  type UpstreamTrace,
+  upstreamTraceOf,
+} from "../upstream/http/upstream_fetch.ts";
 import type { StorePlaces } from "./back_ends/back_ends.ts";
 import { caCertificates } from "./upstream_settings.ts";
 

@@ -1,5 +1,5 @@
 import { Failure, reasonOf } from "../base/failure.ts";
-import type { CaCertificates } from "../upstream/http/http_client.ts";
+import type { CaCertificates } from "../upstream/http/upstream_fetch.ts";
 
 /** Inputs for finding the certificates. */
 export interface CertificateInputs {

@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { Failure, reasonOf } from "../base/failure.ts";
 import { readNamedText } from "../base/named_file.ts";
 import type { Settings } from "../config/options.ts";
-import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/http_client.ts";
+import type { CaCertificates, HttpUpstreamSettings } from "../upstream/http/upstream_fetch.ts";
 import { type Login, type Netrc, parseNetrc } from "../upstream/http/netrc.ts";
 import { certificatesIn, systemCertificates } from "./system_certificates.ts";
 

@@ -1,11 +1,16 @@
 import { messageOf } from "../base/failure.ts";
 import { clock } from "../runtime/current.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
-import type { DocumentAnswer, DocumentBody, QueuedDocumentSource } from "./document_source.ts";
-import { noAnswerReasonOf, type UpstreamReading } from "./upstream.ts";
+import {
+  type DocumentAnswer,
+  type DocumentBody,
+  noAnswerReasonOf,
+  type QueuedDocumentSource,
+  type UpstreamReading,
+} from "./upstream.ts";
 import type { AskOptions, UpstreamPool } from "./upstream_pool.ts";
 import type { QueueTimeout } from "./upstream_queue.ts";
-import type { RivalWait } from "./usual_time.ts";
+import type { RivalWait } from "./pooled_upstream.ts";
 
 export interface DocumentPoolDeps {
   /** Sources of documents by the upstream's URL. */

@@ -1,5 +1,5 @@
 import { failureOf, hintFor } from "./failure_hints.ts";
-import type { RivalWait } from "./usual_time.ts";
+import type { RivalWait } from "./pooled_upstream.ts";
 import type { NarinfoReading, UpstreamFailure, UpstreamReading } from "./upstream.ts";
 
 /** The newest waits that decide whether an upstream is slow, and the late ones among them. */

@@ -3,7 +3,7 @@ import type { Narinfo } from "../nix/narinfo.ts";
 import type { OwnSignature } from "../nix/sign_narinfo.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
-import type { PooledUpstream } from "./pooled_upstream.ts";
+import { PATIENCE_MAX_MS, type PooledUpstream, type RivalWait } from "./pooled_upstream.ts";
 import {
   type NarinfoReading,
   noAnswerReasonOf,
@@ -12,7 +12,6 @@ import {
 } from "./upstream.ts";
 import type { UpstreamWait } from "./upstream_health.ts";
 import type { EndAsking } from "./asked_upstreams.ts";
-import { PATIENCE_MAX_MS, type RivalWait } from "./usual_time.ts";
 
 /**
  * The wait for an upstream without an answer or a connection. A standstill of this thread counts

@@ -1,7 +1,6 @@
+import type { StorePathHash } from "../nix/store_path.ts";
 import type { Timer } from "../runtime/clock.ts";
 import { clock } from "../runtime/current.ts";
-import type { StorePathHash } from "../nix/store_path.ts";
-import { HealthMonitor, type HealthMonitorDeps } from "./health_monitor.ts";
 import {
   ForeignStore,
   type NarinfoReading,
@@ -13,12 +12,13 @@ import {
 } from "./upstream.ts";
 import {
   FAILURES_MAX,
+  HealthMonitor,
+  type HealthMonitorDeps,
   looksUp,
   type UpstreamHealth,
   type UpstreamWait,
   waitOf,
 } from "./upstream_health.ts";
-import { PATIENCE_MAX_MS, UsualTime } from "./usual_time.ts";
 
 /** The priority that Nix assumes for a cache that names none. */
 const DEFAULT_PRIORITY = 50;
@@ -32,7 +32,7 @@ const WRONG_FOR_MS = 60_000;
 /** Probes of several kinds that begin within this time are one request. */
 const SHARED_PROBE_MS = 10;
 
-export interface HealthWatch {
+interface HealthWatch {
   /** Called when the upstream goes down for a kind of request, and when it is up for all again. */
   readonly changed: (isDown: boolean, kind: RequestKind) => void;
   /**
@@ -366,4 +366,89 @@ interface NotedAnswer {
 /** The reason why no answer came. After any other error the upstream has answered. */
 function reasonOf(error: unknown): NoAnswerReason | undefined {
   return error instanceof NoAnswer ? error.reason : undefined;
+}
+
+/** The newest transfers that count. */
+const TRANSFERS_MAX = 20;
+
+/** Fewer bytes say more about latency than about the rate. */
+const BYTES_MIN = 256 * 1024;
+
+interface Transfer {
+  bytes: number;
+  ms: number;
+}
+
+/** The rates at which upstreams send NAR files: the mean of the newest transfers. */
+export class NarRates {
+  readonly #transfers = new Map<string, Transfer[]>();
+
+  /** Call it at the first byte of a transfer, and its result with the bytes that came since. */
+  begin(upstream: string): (bytes: number) => void {
+    const startedAtMs = clock.nowMs();
+    let transfer: Transfer | undefined;
+    let bytes = 0;
+    return (more) => {
+      bytes += more;
+      if (bytes < BYTES_MIN) return;
+      transfer ??= this.#added(upstream);
+      transfer.bytes = bytes;
+      transfer.ms = clock.nowMs() - startedAtMs;
+    };
+  }
+
+  /** Bytes in a second of one transfer; `undefined` before the first of some size. */
+  of(upstream: string): number | undefined {
+    const all = this.#transfers.get(upstream) ?? [];
+    const sum = (of: keyof Transfer) => all.reduce((whole, one) => whole + one[of], 0);
+    return all.length === 0 ? undefined : Math.round(sum("bytes") * 1_000 / Math.max(1, sum("ms")));
+  }
+
+  #added(upstream: string): Transfer {
+    const all = this.#transfers.get(upstream) ?? [];
+    if (all.length >= TRANSFERS_MAX) all.shift();
+    const transfer = { bytes: 0, ms: 0 };
+    all.push(transfer);
+    this.#transfers.set(upstream, all);
+    return transfer;
+  }
+}
+
+/** Once another upstream has found a path, a better one is waited for no longer. */
+export const PATIENCE_MAX_MS = 300;
+
+/** The usual times for which a better upstream is waited for. */
+const PATIENCE_TIMES = 2;
+
+/** The newest answers that count. */
+const ANSWERS_MAX = 20;
+
+/** The part of the answers that come within the usual time. */
+const USUAL_PART = 0.9;
+
+/** A shorter time says more about this thread than about the upstream. */
+const USUAL_MIN_MS = 25;
+
+/** A wait for a better upstream, after another one has found the path. */
+export interface RivalWait {
+  readonly ms: number;
+  /** True where it has not answered all the same. */
+  readonly isLate: boolean;
+}
+
+/** The usual time of an upstream's answers of one kind: nine of ten of the newest are as quick. */
+class UsualTime {
+  readonly #newestMs: number[] = [];
+
+  note(ms: number): void {
+    if (this.#newestMs.length >= ANSWERS_MAX) this.#newestMs.shift();
+    this.#newestMs.push(ms);
+  }
+
+  /** How long it is waited for once another upstream has found the path; no answer yet: longest. */
+  get patienceMs(): number {
+    const sorted = this.#newestMs.toSorted((a, b) => a - b);
+    const usualMs = sorted[Math.ceil(USUAL_PART * sorted.length) - 1] ?? Infinity;
+    return Math.min(PATIENCE_MAX_MS, PATIENCE_TIMES * Math.max(USUAL_MIN_MS, usualMs));
+  }
 }

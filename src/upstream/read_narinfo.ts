@@ -5,8 +5,7 @@ import { parseNarinfo } from "../nix/narinfo_parse.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import type { TrustedKeys } from "../nix/trusted_keys.ts";
 import { wrongKeyWords } from "./failure_hints.ts";
-import { isBelow } from "./location.ts";
-import type { NarinfoReading, UpstreamFailure } from "./upstream.ts";
+import { isBelow, type NarinfoReading, type UpstreamFailure } from "./upstream.ts";
 
 /** The meaning of a status for the requested object. */
 export type StatusMeaning = "found" | "absent" | "failed";

@@ -1,7 +1,10 @@
+import type { Bytes } from "../base/bytes.ts";
 import { Failure } from "../base/failure.ts";
+import type { Codec } from "../nix/content_encoding.ts";
+import type { DocumentPath } from "../nix/document_name.ts";
 import type { Narinfo } from "../nix/narinfo.ts";
 import type { OwnSignature } from "../nix/sign_narinfo.ts";
-import type { StorePathHash } from "../nix/store_path.ts";
+import { isStorePathHash, type StorePathHash } from "../nix/store_path.ts";
 import type { QueueTimeout } from "./upstream_queue.ts";
 
 /** An upstream's answer to a request for a document. */
@@ -169,3 +172,92 @@ export interface NarBodySource {
   /** What is known of the file; `undefined` as for `openNar`. */
   statNar(location: string, signal?: AbortSignal): Promise<NarHead | undefined>;
 }
+
+/** The body of a document. Read `pieces` to its end, or cancel it. */
+export interface DocumentBody {
+  /** The Content-Encoding, in the names that clients know. An unknown one is as it came. */
+  readonly encoding: string | undefined;
+  /**
+   * The encodings of the bytes as far as larder knows them, the last one outermost. Without a
+   * Content-Encoding, that of the compressed file that the bytes begin as.
+   */
+  readonly codecs: readonly Codec[];
+  /** Bytes of the whole body, where the upstream says so. */
+  readonly bodyBytes: number | undefined;
+  /** False where only the connection's end ends the body: a cut one may look whole. */
+  readonly framed: boolean;
+  /** Its bytes, once; throws when they stop coming. */
+  readonly pieces: AsyncGenerator<Bytes>;
+  /** Gives the connection back at once; `pieces` then throws. */
+  cancel(): void;
+}
+
+export type DocumentAnswer =
+  | { readonly kind: "found"; readonly body: DocumentBody }
+  | Exclude<UpstreamReading, { kind: "found" }>;
+
+/** A binary cache behind a queue of ours. */
+export interface QueuedDocumentSource {
+  readonly url: string;
+  /** Never throws: errors are answers. `signal` ends the body too. */
+  openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer | QueueTimeout>;
+}
+
+/** The documents of a binary cache: all but narinfos and NARs. */
+export interface DocumentSource {
+  readonly url: string;
+  /** Never throws: errors are answers. `signal` ends the body too. */
+  openDocument(path: DocumentPath, signal: AbortSignal): Promise<DocumentAnswer>;
+}
+
+/**
+ * The absolute URL of `location`, a relative reference below `baseUrl` with its query.
+ * `undefined` when it is no reference, or leads to another host or out of the base's path.
+ */
+export function resolveLocation(baseUrl: string, location: string): URL | undefined {
+  const base = new URL(baseUrl.endsWith("/") ? baseUrl : baseUrl + "/");
+  const url = URL.canParse(location, base) ? new URL(location, base) : undefined;
+  if (url === undefined || url.origin !== base.origin) return undefined;
+  if (url.username !== "" || url.password !== "" || url.hash !== "") return undefined;
+  if (!url.pathname.startsWith(base.pathname)) return undefined;
+  // Some servers decode before they resolve dots: refuse paths that could climb there.
+  return ENCODED_CLIMB_REGEXP.test(url.pathname) ? undefined : url;
+}
+
+const ENCODED_CLIMB_REGEXP = /%2f|%5c|%00|(^|\/)(\.|%2e){2}(\/|$)/i;
+
+/** True if `resolveLocation` accepts it; nearly all locations are plain paths, and cheap. */
+export function isBelow(baseUrl: string, location: string): boolean {
+  return PLAIN_LOCATION_REGEXP.test(location) || resolveLocation(baseUrl, location) !== undefined;
+}
+
+const PLAIN_LOCATION_REGEXP = /^nar\/[A-Za-z0-9][A-Za-z0-9._-]*$/;
+
+/**
+ * The Link header of a NAR whose bytes do not have the hash in its name: it leads to the narinfo of
+ * a store path with this NAR. A larder behind this one has no other way to check them.
+ */
+export function linkToPath(storePathHash: StorePathHash): string {
+  return `<../${storePathHash}.narinfo>; rel="describedby"`;
+}
+
+/** The store path in such a header. */
+export function describedPath(link: string | null): StorePathHash | undefined {
+  const [, hash = ""] = LINK_REGEXP.exec(link ?? "") ?? [];
+  return isStorePathHash(hash) ? hash : undefined;
+}
+
+const LINK_REGEXP = /<\.\.\/([0-9a-z]{32})\.narinfo>; rel="describedby"/;
+
+/** The small body of an upstream's answer, to be decoded. */
+export interface EncodedOrder {
+  /** The encodings, the last one outermost. */
+  readonly codecs: readonly Codec[];
+  /** The largest decoded body. */
+  readonly bytesMax: number;
+  /** The upstream that sent it. */
+  readonly upstream: string;
+}
+
+/** Decodes a body. Throws a Failure "corrupt" for a damaged or larger one. */
+export type DecodeBody = (bytes: Bytes, order: EncodedOrder) => Promise<Bytes>;

@@ -3,10 +3,10 @@ import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { failureOf } from "./failure_hints.ts";
 import type { LastAnswers, LastError } from "./last_answers.ts";
-import type { RequestKind, UpstreamReading } from "./upstream.ts";
-import { upstreamState } from "./upstream_state.ts";
+import type { NarinfoReading, RequestKind, UpstreamReading } from "./upstream.ts";
+import { upstreamState } from "./upstream_health.ts";
 
-export interface UpstreamLogDeps {
+interface UpstreamLogDeps {
   readonly log: Logger;
   /** Has each answer before it is `noted`. */
   readonly lastAnswers: Pick<LastAnswers, "of" | "hintFor">;
@@ -14,7 +14,7 @@ export interface UpstreamLogDeps {
 }
 
 /** A path that made a client wait for an upstream. */
-export interface ClientWait {
+interface ClientWait {
   readonly upstream: string;
   /** Its name, or its hash. */
   readonly path: string;
@@ -24,7 +24,7 @@ export interface ClientWait {
 }
 
 /** The log of each upstream's failures, by its URL. */
-export interface UpstreamLog {
+interface UpstreamLog {
   /** Logs an answer that is a failure. The first of an outage is a warning. */
   reading(upstream: string, reading: UpstreamReading, requestId?: string): void;
   /**
@@ -157,4 +157,53 @@ function failureInLog(
   if (failure.reason === "status") return { kind: "upstream-failed", facts } as const;
   const kind = failure.reason === "garbage" ? "upstream-no-cache" : "upstream-silent";
   return { kind, facts } as const;
+}
+
+/** Absent narinfos that make an upstream without a nix-cache-info suspicious. */
+const ABSENT_MAX = 20;
+
+/** What is known of an upstream's root. */
+interface Root {
+  hasInfo: boolean | undefined;
+  absent: number;
+  /** False once a narinfo was there, and behind the warning. */
+  isDoubtful: boolean;
+}
+
+/** Warns once of each upstream whose URL seems to lack a part of its path. */
+export class EmptyRoots {
+  readonly #log: Pick<Logger, "event">;
+  readonly #roots = new Map<string, Root>();
+
+  constructor(log: Pick<Logger, "event">) {
+    this.#log = log;
+  }
+
+  /** Notes whether the upstream has a nix-cache-info. */
+  described(upstream: string, hasInfo: boolean): void {
+    const root = this.#of(upstream);
+    root.hasInfo = hasInfo;
+    this.#judge(upstream, root);
+  }
+
+  note(upstream: string, { kind }: NarinfoReading): void {
+    const root = this.#of(upstream);
+    if (kind === "found") root.isDoubtful = false;
+    else if (kind === "absent") root.absent++;
+    if (root.isDoubtful) this.#judge(upstream, root);
+  }
+
+  #judge(upstream: string, root: Root): void {
+    if (!root.isDoubtful || root.hasInfo !== false || root.absent < ABSENT_MAX) return;
+    root.isDoubtful = false;
+    this.#log.event("upstream-empty", { upstream, absent: root.absent });
+  }
+
+  #of(upstream: string): Root {
+    const known = this.#roots.get(upstream);
+    if (known !== undefined) return known;
+    const root = { hasInfo: undefined, absent: 0, isDoubtful: true };
+    this.#roots.set(upstream, root);
+    return root;
+  }
 }

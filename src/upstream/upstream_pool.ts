@@ -1,6 +1,6 @@
 import type { StorePathHash } from "../nix/store_path.ts";
 import { NarinfoQuery, type PoolAnswer, preference } from "./narinfo_query.ts";
-import { PooledUpstream } from "./pooled_upstream.ts";
+import { PooledUpstream, type RivalWait } from "./pooled_upstream.ts";
 import {
   type NarinfoReading,
   type NoAnswerReason,
@@ -12,7 +12,6 @@ import {
 } from "./upstream.ts";
 import type { UpstreamWait } from "./upstream_health.ts";
 import type { AskedUpstreams } from "./asked_upstreams.ts";
-import type { RivalWait } from "./usual_time.ts";
 
 /** An upstream's state, for people. */
 export interface UpstreamStatus {

@@ -4,17 +4,17 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import type { DocumentSource, QueuedDocumentSource } from "./document_source.ts";
 import {
+  type DocumentSource,
   type NarinfoReading,
   type NarinfoSource,
   noAnswerReasonOf,
+  type QueuedDocumentSource,
   type QueuedNarinfoSource,
   type RequestRank,
 } from "./upstream.ts";
-import { isOverloaded, nextLoad, NO_LOAD } from "./upstream_load.ts";
 
-export interface UpstreamQueueOptions {
+interface UpstreamQueueOptions {
   /** More requests than this wait in the queue. */
   readonly inFlightMax: number;
   /** The longest time for a request that queues, its answer included. */
@@ -27,7 +27,7 @@ export interface QueueTimeout {
   readonly kind: "queue-timeout";
 }
 
-export interface QueuedRequest<Answer> {
+interface QueuedRequest<Answer> {
   /** Sends the request; never throws. `signal` ends its answer, too. */
   readonly ask: (signal?: AbortSignal) => Promise<Answer>;
   /** Called with an answer that comes too late. */
@@ -176,4 +176,52 @@ export function queuedDocumentSource(
         late: (answer) => answer.kind === "found" && answer.body.cancel(),
       }, signal),
   };
+}
+
+/** How long an upstream that was too busy, or slow with a NAR, gets no prefetch. */
+const OF_LATE_MS = 60_000;
+
+/** An upstream answers these when it has too much to do. */
+export const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503]);
+
+/** Signs that an upstream has no capacity beyond the requests that clients wait for. */
+interface UpstreamLoad {
+  /** Its last answer took over half its timeout, or did not come. */
+  readonly isSlow: boolean;
+  /** Time of its last NAR that took over half the timeout, unless a quick one followed. */
+  readonly slowNarAtMs: number;
+  /** Time of its last refusal of a request because it was too busy. */
+  readonly busyAtMs: number;
+}
+
+type LoadEvent = Readonly<
+  | { type: "answer"; tookMs: number; timeoutMs: number }
+  | { type: "no-answer" }
+  | { type: "nar"; tookMs: number; timeoutMs: number; atMs: number }
+  | { type: "busy"; atMs: number }
+>;
+
+export const NO_LOAD: UpstreamLoad = {
+  isSlow: false,
+  slowNarAtMs: -Infinity,
+  busyAtMs: -Infinity,
+};
+
+/** The only place where an upstream's load changes. */
+export function nextLoad(now: UpstreamLoad, event: LoadEvent): UpstreamLoad {
+  switch (event.type) {
+    case "answer":
+      return { ...now, isSlow: event.tookMs > event.timeoutMs / 2 };
+    case "no-answer":
+      return { ...now, isSlow: true };
+    case "nar":
+      return { ...now, slowNarAtMs: event.tookMs > event.timeoutMs / 2 ? event.atMs : -Infinity };
+    case "busy":
+      return { ...now, busyAtMs: Math.max(now.busyAtMs, event.atMs) };
+  }
+}
+
+export function isOverloaded(load: UpstreamLoad, nowMs: number): boolean {
+  const { isSlow, slowNarAtMs, busyAtMs } = load;
+  return isSlow || nowMs - Math.max(slowNarAtMs, busyAtMs) < OF_LATE_MS;
 }

@@ -2,8 +2,8 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Span, SpanFacts, Tracer } from "../telemetry/tracer.ts";
-import type { DocumentSource } from "./document_source.ts";
 import {
+  type DocumentSource,
   type NarBodySource,
   type NarinfoReading,
   type NarinfoSource,

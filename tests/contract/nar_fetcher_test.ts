@@ -10,7 +10,7 @@ import { NO_TRACER } from "../../src/telemetry/tracer.ts";
 import {
   createUpstreamClient,
   type HttpUpstreamSettings,
-} from "../../src/upstream/http/http_client.ts";
+} from "../../src/upstream/http/upstream_fetch.ts";
 import { HttpNarSource } from "../../src/upstream/http/http_nar_source.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { tempFolder } from "../support/temp_folder.ts";

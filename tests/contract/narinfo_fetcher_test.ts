@@ -1,8 +1,8 @@
 import { SYSTEM_NET } from "../../src/runtime/system_net.ts";
 import { generateSecretKey, parsePublicKey } from "../../src/nix/signature.ts";
 import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
-import { createUpstreamClient } from "../../src/upstream/http/http_client.ts";
-import { HttpNarinfoFetcher } from "../../src/upstream/http/http_narinfo_fetcher.ts";
+import { createUpstreamClient } from "../../src/upstream/http/upstream_fetch.ts";
+import { HttpNarinfoFetcher } from "../../src/upstream/http/http_narinfo_source.ts";
 import type { NarinfoFetcher } from "../../src/upstream/http/narinfo_fetcher.ts";
 import {
   crowdNarinfos,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { clock } from "../../src/runtime/current.ts";
 import { SYSTEM_RUNTIME } from "../../src/runtime/runtime.ts";
-import { upstreamTraceOf } from "../../src/upstream/http/upstream_trace.ts";
+import { upstreamTraceOf } from "../../src/upstream/http/upstream_fetch.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";
 import { heldUntil } from "../support/faults.ts";
 import { RecordedSpans } from "../support/recorded_spans.ts";

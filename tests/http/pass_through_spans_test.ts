@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { upstreamTraceOf } from "../../src/upstream/http/upstream_trace.ts";
+import { upstreamTraceOf } from "../../src/upstream/http/upstream_fetch.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";
 import { chunked, corruptByteAt, cutAfter, firstTimes, Gate, inOrder } from "../support/faults.ts";

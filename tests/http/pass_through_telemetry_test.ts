@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ReadableSpan } from "@opentelemetry/sdk-trace";
-import { upstreamTraceOf } from "../../src/upstream/http/upstream_trace.ts";
+import { upstreamTraceOf } from "../../src/upstream/http/upstream_fetch.ts";
 import { fakeUpstream, type FakeUpstreamOptions } from "../support/fake_upstream.ts";
 import {
   chunked,

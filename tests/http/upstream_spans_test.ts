@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { upstreamTraceOf } from "../../src/upstream/http/upstream_trace.ts";
+import { upstreamTraceOf } from "../../src/upstream/http/upstream_fetch.ts";
 import {
   type FakeUpstream,
   fakeUpstream,

@@ -33,7 +33,7 @@ import { Metrics } from "../../src/telemetry/metrics.ts";
 import { quietWhileAway } from "../../src/telemetry/quiet_while_away.ts";
 import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
 import { NO_TRACER } from "../../src/telemetry/tracer.ts";
-import type { HttpUpstreamSettings } from "../../src/upstream/http/http_client.ts";
+import type { HttpUpstreamSettings } from "../../src/upstream/http/upstream_fetch.ts";
 import { WRITE_TOKEN } from "../support/uploading.ts";
 import type { MemoryFiles } from "./memory_files.ts";
 import type { PlayedAnswer, PlayedHost, PlayedNetwork, PlayedRequest } from "./played_net.ts";

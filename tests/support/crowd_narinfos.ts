@@ -2,7 +2,7 @@ import { WORKER_THREADS } from "../../src/runtime/threads.ts";
 import { WorkerNarinfos } from "../../src/app/workers/worker_narinfos.ts";
 import { parsePublicKey, type SecretKey } from "../../src/nix/signature.ts";
 import { SILENT } from "../../src/telemetry/logger.ts";
-import type { HttpUpstreamSettings } from "../../src/upstream/http/http_client.ts";
+import type { HttpUpstreamSettings } from "../../src/upstream/http/upstream_fetch.ts";
 import type { NarinfoFetcher } from "../../src/upstream/http/narinfo_fetcher.ts";
 import { eventually } from "./eventually.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";

@@ -1,9 +1,11 @@
 import { SYSTEM_NET } from "../../src/runtime/system_net.ts";
 import { UpstreamReader } from "../../src/cache/import/binary_cache/binary_cache_source.ts";
 import { TrustedKeys } from "../../src/nix/trusted_keys.ts";
-import { createUpstreamClient } from "../../src/upstream/http/http_client.ts";
-import { HttpNarinfoFetcher } from "../../src/upstream/http/http_narinfo_fetcher.ts";
-import { HttpNarinfoSource } from "../../src/upstream/http/http_narinfo_source.ts";
+import { createUpstreamClient } from "../../src/upstream/http/upstream_fetch.ts";
+import {
+  HttpNarinfoFetcher,
+  HttpNarinfoSource,
+} from "../../src/upstream/http/http_narinfo_source.ts";
 import { HttpNarSource } from "../../src/upstream/http/http_nar_source.ts";
 
 /** Reads the binary cache at a URL as an import does. */

@@ -24,7 +24,7 @@ import type { NarStore } from "../../src/storage/nar_store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { RecentProblems } from "../../src/telemetry/recent_problems.ts";
-import type { HttpUpstreamSettings } from "../../src/upstream/http/http_client.ts";
+import type { HttpUpstreamSettings } from "../../src/upstream/http/upstream_fetch.ts";
 import { bytesBelow } from "./bytes_below.ts";
 import type { FakeUpstream } from "./fake_upstream.ts";
 import { isInBucket, storePlacesOf } from "./shared_servers.ts";

@@ -12,11 +12,13 @@ import { SYSTEM_NET } from "../../runtime/system_net.ts";
 import {
   createUpstreamClient,
   type HttpUpstreamSettings,
-} from "../../upstream/http/http_client.ts";
-import { HttpNarinfoFetcher } from "../../upstream/http/http_narinfo_fetcher.ts";
-import { HttpNarinfoSource } from "../../upstream/http/http_narinfo_source.ts";
-import { readSmallDocument } from "../../upstream/http/small_document.ts";
-import { UpstreamFetch } from "../../upstream/http/upstream_fetch.ts";
+  UpstreamFetch,
+} from "../../upstream/http/upstream_fetch.ts";
+import {
+  HttpNarinfoFetcher,
+  HttpNarinfoSource,
+  readSmallDocument,
+} from "../../upstream/http/http_narinfo_source.ts";
 import type { DocumentReading } from "../../upstream/upstream.ts";
 import { caCertificates, upstreamSettings } from "../upstream_settings.ts";
 

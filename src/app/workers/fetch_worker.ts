@@ -6,7 +6,7 @@ import { PartialFile, WriteAllowance } from "../../cache/fetch/partial_file.ts";
 import { SinkFetch } from "../../cache/fetch/sink_fetcher.ts";
 import type { HttpClient } from "../../runtime/net.ts";
 import { type Runtime, SYSTEM_RUNTIME } from "../../runtime/runtime.ts";
-import { createUpstreamClient } from "../../upstream/http/http_client.ts";
+import { createUpstreamClient } from "../../upstream/http/upstream_fetch.ts";
 import { HttpNarSource, type HttpNarSourceDeps } from "../../upstream/http/http_nar_source.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
 

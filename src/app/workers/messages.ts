@@ -16,7 +16,7 @@ import type {
   VerifyOrder,
 } from "../../cache/verify/nar_verifier.ts";
 import type { Pause } from "../../cache/verify/pace.ts";
-import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_client.ts";
+import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/upstream_fetch.ts";
 import type { NarinfoOrder } from "../../upstream/http/narinfo_fetcher.ts";
 import type { NarinfoReading } from "../../upstream/upstream.ts";
 import type { StorePlaces } from "../back_ends/back_ends.ts";

@@ -6,8 +6,11 @@ import type {
   NarFetcher,
 } from "../../cache/fetch/nar_fetcher.ts";
 import type { Threads } from "../../runtime/threads.ts";
-import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_client.ts";
-import type { UpstreamTrace } from "../../upstream/http/upstream_trace.ts";
+import type {
+  CaCertificates,
+  HttpUpstreamSettings,
+  UpstreamTrace,
+} from "../../upstream/http/upstream_fetch.ts";
 import { JobWorker } from "./job_worker.ts";
 import type { FromFetchWorker, ToFetchWorker } from "./messages.ts";
 

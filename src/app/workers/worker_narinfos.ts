@@ -4,8 +4,11 @@ import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Threads } from "../../runtime/threads.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { failedReading } from "../../upstream/http/failed_reading.ts";
-import type { CaCertificates, HttpUpstreamSettings } from "../../upstream/http/http_client.ts";
+import {
+  type CaCertificates,
+  failedReading,
+  type HttpUpstreamSettings,
+} from "../../upstream/http/upstream_fetch.ts";
 import type {
   NarinfoFetcher,
   NarinfoOrder,

@@ -2,7 +2,7 @@ import type { NarSource } from "../../metadata/metadata_store.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Span, SpanStart, Tracer } from "../../telemetry/tracer.ts";
-import type { NarRates } from "../../upstream/nar_rates.ts";
+import type { NarRates } from "../../upstream/pooled_upstream.ts";
 import { requestFacts } from "../../upstream/watched_sources.ts";
 import type {
   FetchFailure,

@@ -4,7 +4,7 @@ import { ownText } from "../../base/own_text.ts";
 import type { NamedPath } from "../../metadata/metadata_store.ts";
 import { type NarName, stemOf } from "../../nix/nar_name.ts";
 import type { LimitSource } from "../../space/size_limit.ts";
-import type { RivalWait } from "../../upstream/usual_time.ts";
+import type { RivalWait } from "../../upstream/pooled_upstream.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 
 /** Some 800 bytes each, with the record of its NAR file. */

@@ -11,7 +11,7 @@ import {
 } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { LastAnswers } from "../../upstream/last_answers.ts";
-import type { NarRates } from "../../upstream/nar_rates.ts";
+import type { NarRates } from "../../upstream/pooled_upstream.ts";
 import type { PoolAnswer } from "../../upstream/narinfo_query.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";

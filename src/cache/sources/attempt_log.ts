@@ -8,7 +8,7 @@ import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { AskedUpstreams, EndAsking } from "../../upstream/asked_upstreams.ts";
 import { hintFor } from "../../upstream/failure_hints.ts";
 import { readStatus } from "../../upstream/read_narinfo.ts";
-import { BUSY_STATUSES } from "../../upstream/upstream_load.ts";
+import { BUSY_STATUSES } from "../../upstream/upstream_queue.ts";
 import type { PathRecord } from "../nar/path_record.ts";
 import type { Demotions } from "./demotions.ts";
 import { OWN_COPY_URL } from "./nar_candidates.ts";

@@ -1,7 +1,7 @@
 import pLimit from "p-limit";
 import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
-import type { DecodeBody, EncodedOrder } from "../../upstream/decode_body.ts";
+import type { DecodeBody, EncodedOrder } from "../../upstream/upstream.ts";
 import { decodeBody } from "./decode_body.ts";
 import type { DecodedBody, NarVerifier } from "./nar_verifier.ts";
 

@@ -36,7 +36,7 @@ import {
 } from "../../http/stats/upstream_words.ts";
 import { clock } from "../../runtime/current.ts";
 import { limitOrigin, type LimitSource } from "../../space/size_limit.ts";
-import type { UpstreamState } from "../../upstream/upstream_state.ts";
+import type { UpstreamState } from "../../upstream/upstream_health.ts";
 import type { ServerJson } from "../client/server_json.ts";
 import { shownVerdict } from "./shown_verdict.ts";
 

@@ -4,7 +4,7 @@ import { ago, formatLatency, formatNumber, formatPercent } from "./format.ts";
 import { type Html, markup, type Part } from "./markup.ts";
 import { type ListsLook, rows } from "./rows.ts";
 import { type Tone, toneIcon } from "./icons.ts";
-import type { UpstreamState } from "../../upstream/upstream_state.ts";
+import type { UpstreamState } from "../../upstream/upstream_health.ts";
 import { upstreamStateOf } from "../stats/shown_state.ts";
 import {
   lastAnswerOf,

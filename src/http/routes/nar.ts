@@ -7,7 +7,7 @@ import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { type NarName, parseNarName, parseNarReference } from "../../nix/nar_name.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { MEMBER_HEADER } from "../../upstream/loops.ts";
-import { linkToPath } from "../../upstream/nar_link.ts";
+import { linkToPath } from "../../upstream/upstream.ts";
 import {
   type Answer,
   type AnswerParts,

@@ -10,7 +10,7 @@ import type { SpaceBudget } from "../../space/space_budget.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts";
 import type { LastAnswer, LastAnswers, LastError } from "../../upstream/last_answers.ts";
-import type { NarRates } from "../../upstream/nar_rates.ts";
+import type { NarRates } from "../../upstream/pooled_upstream.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { MemberReports } from "./member_reports.ts";
 import { judgedProblems } from "./shown_state.ts";

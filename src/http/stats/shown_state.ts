@@ -1,6 +1,6 @@
 import { UPSTREAM_DOWN } from "../../telemetry/events.ts";
 import type { Problem } from "../../telemetry/recent_problems.ts";
-import { ERROR_FOR_MS, type UpstreamState, upstreamState } from "../../upstream/upstream_state.ts";
+import { ERROR_FOR_MS, type UpstreamState, upstreamState } from "../../upstream/upstream_health.ts";
 import type { UpstreamStats } from "./stats.ts";
 
 /** The figures that decide the state of an upstream. */

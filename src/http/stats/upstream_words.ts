@@ -1,7 +1,7 @@
 import { reasonInWords, REASONS } from "./problem_words.ts";
 import { counted, formatBytes, formatMs } from "../../base/format_units.ts";
 import type { UpstreamStats, WaitStats } from "./stats.ts";
-import type { UpstreamState } from "../../upstream/upstream_state.ts";
+import type { UpstreamState } from "../../upstream/upstream_health.ts";
 
 type LastErrorStats = NonNullable<UpstreamStats["last_error"]>;
 

@@ -3,7 +3,7 @@ import { DISK, UPSTREAM_DOWN, UPSTREAM_SILENT } from "../../telemetry/events.ts"
 import { isPresent, lasts, type Problem } from "../../telemetry/recent_problems.ts";
 import { factsInWords, titleOf, whatToDo } from "./problem_words.ts";
 import type { FaultStats, MemberStats, SizeStats, UpstreamStats, VerdictStats } from "./stats.ts";
-import type { UpstreamState } from "../../upstream/upstream_state.ts";
+import type { UpstreamState } from "../../upstream/upstream_health.ts";
 import { type LimitSource, moreRoomHint } from "../../space/size_limit.ts";
 import { upstreamStateOf } from "./shown_state.ts";
 

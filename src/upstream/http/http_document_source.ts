@@ -7,13 +7,17 @@ import { type Codec, codecOfMagic, parseContentEncoding } from "../../nix/conten
 import type { DocumentPath } from "../../nix/document_name.ts";
 import { clock } from "../../runtime/current.ts";
 import type { HttpClient } from "../../runtime/net.ts";
-import type { DocumentAnswer, DocumentBody, DocumentSource } from "../document_source.ts";
-import { UpstreamTimeout } from "./answer_watch.ts";
-import { UpstreamFetch } from "./upstream_fetch.ts";
-import { failedReading, readRefusal } from "./failed_reading.ts";
-import type { HttpUpstreamSettings } from "./http_client.ts";
-import { unknownEncoding } from "./small_document.ts";
-import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
+import type { DocumentAnswer, DocumentBody, DocumentSource } from "../upstream.ts";
+import {
+  failedReading,
+  type HttpUpstreamSettings,
+  NO_UPSTREAM_TRACE,
+  readRefusal,
+  UpstreamFetch,
+  UpstreamTimeout,
+  type UpstreamTrace,
+} from "./upstream_fetch.ts";
+import { unknownEncoding } from "./http_narinfo_source.ts";
 
 /** Read as part of the answer, under its timeouts: nearly all documents are smaller. */
 const FIRST_BYTES = 64 * 1024;

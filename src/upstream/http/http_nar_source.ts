@@ -2,20 +2,23 @@ import { Failure } from "../../base/failure.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
 import type { HttpClient } from "../../runtime/net.ts";
 import { parseContentEncoding } from "../../nix/content_encoding.ts";
-import { describedPath } from "../nar_link.ts";
-import { resolveLocation } from "../location.ts";
-import { readStatus } from "../read_narinfo.ts";
 import {
+  describedPath,
   type NarBody,
   type NarBodySource,
   type NarHead,
   type NarRequest,
   NoAnswer,
+  resolveLocation,
 } from "../upstream.ts";
-import { UpstreamFetch } from "./upstream_fetch.ts";
-import { readRefusal } from "./failed_reading.ts";
-import type { HttpUpstreamSettings } from "./http_client.ts";
-import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
+import { readStatus } from "../read_narinfo.ts";
+import {
+  type HttpUpstreamSettings,
+  NO_UPSTREAM_TRACE,
+  readRefusal,
+  UpstreamFetch,
+  type UpstreamTrace,
+} from "./upstream_fetch.ts";
 
 export interface HttpNarSourceDeps {
   readonly settings: HttpUpstreamSettings;

@@ -1,11 +1,18 @@
+import { boundedBytes } from "../../base/bounded_text.ts";
 import { EitherSignal } from "../../base/either_signal.ts";
 import { Failure } from "../../base/failure.ts";
+import { codecOfMagic, parseContentEncoding } from "../../nix/content_encoding.ts";
 import { parseNixCacheInfo } from "../../nix/nix_cache_info.ts";
+import { signNarinfo } from "../../nix/sign_narinfo.ts";
+import type { SecretKey } from "../../nix/signature.ts";
 import { STORE_DIR, type StorePathHash } from "../../nix/store_path.ts";
+import type { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { clock } from "../../runtime/current.ts";
 import type { HttpClient } from "../../runtime/net.ts";
-import type { DecodeBody } from "../decode_body.ts";
+import { LARDER_HEADER } from "../loops.ts";
+import { readNarinfo, readStatus } from "../read_narinfo.ts";
 import {
+  type DecodeBody,
   type DocumentReading,
   ForeignStore,
   type NarinfoReading,
@@ -14,13 +21,18 @@ import {
   noAnswerReasonOf,
   type RequestRank,
 } from "../upstream.ts";
-import { LARDER_HEADER } from "../loops.ts";
-import { dial, type HttpUpstreamSettings } from "./http_client.ts";
-import { failedReading } from "./failed_reading.ts";
-import type { NarinfoFetcher } from "./narinfo_fetcher.ts";
-import { readSmallDocument } from "./small_document.ts";
-import { UpstreamFetch } from "./upstream_fetch.ts";
-import { NO_UPSTREAM_TRACE, type UpstreamTrace } from "./upstream_trace.ts";
+import {
+  dial,
+  discard,
+  failedReading,
+  type HttpUpstreamSettings,
+  NO_UPSTREAM_TRACE,
+  readRefusal,
+  UpstreamFetch,
+  type UpstreamTrace,
+} from "./upstream_fetch.ts";
+import type { NarinfoFetcher, NarinfoOrder, NarinfoWatch } from "./narinfo_fetcher.ts";
+import { UpstreamAttempts } from "./upstream_attempts.ts";
 
 /** What an upstream's answer says of its root. */
 export interface UpstreamRoot {
@@ -29,7 +41,7 @@ export interface UpstreamRoot {
   readonly isLarder: boolean;
 }
 
-export interface HttpNarinfoSourceDeps {
+interface HttpNarinfoSourceDeps {
   readonly settings: HttpUpstreamSettings;
   readonly client: HttpClient;
   /** Requests narinfos, here or on another thread. This thread keeps the timeouts. */
@@ -102,4 +114,86 @@ export class HttpNarinfoSource implements NarinfoSource {
     using either = new EitherSignal(signal, limit.signal);
     return await dial(this.#deps.client, this.url, either.signal);
   }
+}
+
+interface HttpNarinfoFetcherDeps {
+  readonly settings: HttpUpstreamSettings;
+  readonly client: HttpClient;
+  /** Decodes what `fetch` does not. Default: such responses are refused. */
+  readonly decode?: DecodeBody | undefined;
+  readonly keys: TrustedKeys;
+  readonly requireSignature: boolean;
+  /** Signs every narinfo that a trusted key signed; default: signs none. */
+  readonly secretKey?: SecretKey | undefined;
+}
+
+/** Fetches, parses and verifies the narinfos of one upstream, on the thread that calls it. */
+export class HttpNarinfoFetcher implements NarinfoFetcher {
+  readonly #deps: HttpNarinfoFetcherDeps;
+  readonly #attempts: UpstreamAttempts;
+
+  constructor(deps: HttpNarinfoFetcherDeps) {
+    this.#deps = deps;
+    this.#attempts = new UpstreamAttempts(deps.settings, deps.client);
+  }
+
+  async fetch(order: NarinfoOrder, watch: NarinfoWatch): Promise<NarinfoReading> {
+    const { settings: { url: baseUrl }, decode, keys, requireSignature, secretKey } = this.#deps;
+    const { storePathHash, headers, isFinal } = order;
+    const url = `${baseUrl}/${storePathHash}.narinfo`;
+    const document = await this.#attempts.run(
+      url,
+      { headers, isFinal, ...watch },
+      (response) => readSmallDocument(response, { decode, upstream: baseUrl }),
+    )
+      .catch((error): DocumentReading => failedReading(error));
+    if (document.kind !== "found") return document;
+    const rules = { baseUrl, keys, requireSignature };
+    const reading = readNarinfo(storePathHash, document.text, rules);
+    if (secretKey === undefined || reading.kind !== "found" || !reading.trusted) return reading;
+    return { ...reading, ownSignature: signNarinfo(secretKey, reading.narinfo) };
+  }
+}
+
+/** Real narinfos have a few KiB; one with 10,000 references has half a MiB. */
+const DOCUMENT_BYTES_MAX = 2 << 20;
+
+/**
+ * Reads the response to a request for a narinfo or a nix-cache-info, with its body. One that says
+ * nothing of its encoding is decoded if it begins as a compressed file does: some caches forget the
+ * header.
+ */
+export async function readSmallDocument(
+  response: Response,
+  { decode = refuse, upstream }: {
+    readonly decode?: DecodeBody | undefined;
+    readonly upstream: string;
+  },
+): Promise<DocumentReading> {
+  if (readStatus(response.status) !== "found") return await readRefusal(response);
+  const encoding = parseContentEncoding(response.headers.get("content-encoding"));
+  if (encoding.kind === "unknown") {
+    await discard(response);
+    return unknownEncoding(encoding.name);
+  }
+  let bytes = await boundedBytes(response, { bytesMax: DOCUMENT_BYTES_MAX });
+  const codecs = encoding.codecs.length > 0 ? encoding.codecs : codecOfMagic(bytes);
+  if (codecs.length > 0) {
+    bytes = await decode(bytes, { codecs, upstream, bytesMax: DOCUMENT_BYTES_MAX });
+  }
+  return { kind: "found", text: TEXT.decode(bytes) };
+}
+
+/** The reading of a response whose encoding larder does not know. */
+export function unknownEncoding(
+  name: string,
+): Extract<DocumentReading, { kind: "failed" }> {
+  const detail = `Cannot read its Content-Encoding: ${name} is not known`;
+  return { kind: "failed", reason: "garbage", detail };
+}
+
+const TEXT = new TextDecoder();
+
+function refuse(): Promise<never> {
+  throw new Failure("corrupt", "Cannot decode its body here");
 }

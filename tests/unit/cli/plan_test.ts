@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NarRates } from "../../../src/upstream/nar_rates.ts";
+import { NarRates } from "../../../src/upstream/pooled_upstream.ts";
 import { summaryOf } from "../../../src/cli/plan.ts";
 import type { PlannedEntry } from "../../../src/cli/client/closure_plan.ts";
 import { hashOfBaseName, parseStorePath } from "../../../src/nix/store_path.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { classOfAddress } from "../../../src/upstream/http/redirects.ts";
+import { classOfAddress } from "../../../src/upstream/http/upstream_attempts.ts";
 import { checkProperty } from "../../support/property.ts";
 
 const CLASSES = {

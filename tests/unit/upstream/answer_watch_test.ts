@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
-import { answerLimits, AnswerWatch } from "../../../src/upstream/http/answer_watch.ts";
+import {
+  answerLimits,
+  AnswerWatch,
+  createUpstreamClient,
+  dial,
+} from "../../../src/upstream/http/upstream_fetch.ts";
 import { SYSTEM_NET } from "../../../src/runtime/system_net.ts";
-import { createUpstreamClient, dial } from "../../../src/upstream/http/http_client.ts";
 import { clock, playRuntime } from "../../../src/runtime/current.ts";
 import { VirtualClock } from "../../simulation/virtual_clock.ts";
 import { PlayedTime } from "../../support/played_time.ts";

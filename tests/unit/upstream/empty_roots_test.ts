@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Facts } from "../../../src/base/failure.ts";
-import { EmptyRoots } from "../../../src/upstream/empty_roots.ts";
+import { EmptyRoots } from "../../../src/upstream/upstream_log.ts";
 import type { NarinfoReading } from "../../../src/upstream/upstream.ts";
 
 const ABSENT: NarinfoReading = { kind: "absent" };

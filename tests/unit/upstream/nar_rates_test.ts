@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { NarRates } from "../../../src/upstream/nar_rates.ts";
+import { NarRates } from "../../../src/upstream/pooled_upstream.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
 const KIB = 1024;

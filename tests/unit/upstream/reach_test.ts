@@ -2,9 +2,11 @@ import { SYSTEM_NET } from "../../../src/runtime/system_net.ts";
 import assert from "node:assert/strict";
 import type { StorePathHash } from "../../../src/nix/store_path.ts";
 import { TrustedKeys } from "../../../src/nix/trusted_keys.ts";
-import { createUpstreamClient } from "../../../src/upstream/http/http_client.ts";
-import { HttpNarinfoFetcher } from "../../../src/upstream/http/http_narinfo_fetcher.ts";
-import { HttpNarinfoSource } from "../../../src/upstream/http/http_narinfo_source.ts";
+import { createUpstreamClient } from "../../../src/upstream/http/upstream_fetch.ts";
+import {
+  HttpNarinfoFetcher,
+  HttpNarinfoSource,
+} from "../../../src/upstream/http/http_narinfo_source.ts";
 import type { NarinfoReading, NarinfoSource } from "../../../src/upstream/upstream.ts";
 import { UpstreamPool } from "../../../src/upstream/upstream_pool.ts";
 import { BlackHole } from "../../support/black_hole.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isOverloaded, nextLoad, NO_LOAD } from "../../../src/upstream/upstream_load.ts";
+import { isOverloaded, nextLoad, NO_LOAD } from "../../../src/upstream/upstream_queue.ts";
 
 const MINUTE_MS = 60_000;
 const timeoutMs = 3_000;

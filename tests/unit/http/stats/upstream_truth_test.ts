@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { SizeStats } from "../../../../src/http/stats/stats.ts";
-import { NarRates } from "../../../../src/upstream/nar_rates.ts";
+import { NarRates } from "../../../../src/upstream/pooled_upstream.ts";
 import { upstreamStats } from "../../../../src/http/stats/gather_stats.ts";
 import { judgedProblems, upstreamStateOf } from "../../../../src/http/stats/shown_state.ts";
 import { verdictOf } from "../../../../src/http/stats/verdict.ts";
