@@ -1,6 +1,6 @@
 import type { NarEncoder } from "../cache/recompress/nar_encoder.ts";
 import type { ClosureLister } from "../pins/pinned_closures.ts";
-import type { HandOver } from "../http/routes/nar_hand_over.ts";
+import type { HandOver } from "../http/routes/nar.ts";
 import type { OwnNames } from "../http/access/own_names.ts";
 import type { Token } from "../http/access/tokens.ts";
 import type { WorkLeases } from "../locks/work_leases.ts";

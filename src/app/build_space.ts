@@ -9,6 +9,7 @@ import type { ActiveReads } from "../space/active_reads.ts";
 import type { RunFigures } from "../space/evictor.ts";
 import { assembleSpace } from "../space/assemble_space.ts";
 import type { Space } from "../space/space.ts";
+import { traced, type Tracer } from "../telemetry/tracer.ts";
 import type { AppParts } from "./app_parts.ts";
 
 /** Wires the size limit to the stores. */
@@ -72,4 +73,12 @@ export function buildKeptNars(
   const { sweeper } = space;
   const changed = () => void space.altered();
   return new KeptNars({ metadata, nars, sweeper, downloads, changed, nowMs, log });
+}
+
+/** A space with a span for each wait. */
+export function tracedSpace(inner: Space, tracer: Tracer): Space {
+  return traced(inner, tracer, {
+    reserve: { name: "wait for space" },
+    grow: { name: "wait for more space" },
+  });
 }

@@ -5,9 +5,8 @@ import { hasZstdEncoder } from "../cache/recompress/encode_nar.ts";
 import { ConfigError } from "../config/config_error.ts";
 import type { Settings } from "../config/options.ts";
 import { givenHostname, type ResolvedSettings } from "../config/settings.ts";
-import type { RequestPipeline } from "../http/pipeline/request_pipeline.ts";
 import { TrustedProxies } from "../http/proxy/trusted_proxies.ts";
-import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar_hand_over.ts";
+import { accelRedirect, type HandOver, storeRedirect } from "../http/routes/nar.ts";
 import type { PinFinder } from "../metadata/metadata_store.ts";
 import { clock } from "../runtime/current.ts";
 import { SYSTEM_RUNTIME } from "../runtime/runtime.ts";
@@ -100,7 +99,10 @@ export async function serve(resolved: ResolvedSettings): Promise<number> {
       runtime: SYSTEM_RUNTIME,
     });
     await begin(app, spool);
-    const pipeline = atFirstAnswer(app.pipeline, () => app.prepareWorkers());
+    const { pipeline } = app;
+    // A health check is an answer, too: the first NAR of a client that has its narinfos already finds
+    // the Workers ready.
+    pipeline.onFirstAnswer(() => app.prepareWorkers());
     const parts = {
       ...listenSettings(settings, metrics),
       server: { ...pipeline, log, nowMs: () => clock.wallMs(), proxies: proxiesOf(settings) },
@@ -280,27 +282,6 @@ function choreTimes(settings: Settings): Pick<ChoresDeps, "schedule" | "retentio
   const schedule = settings["cache.lru-schedule"];
   if (schedule === undefined) return { schedule, retentionMs };
   return { schedule: { schedule, timezone: settings["cache.lru-schedule-timezone"] }, retentionMs };
-}
-
-/**
- * Calls `begun` once the first answer is sent, or has failed. A health check is one, too: the first
- * NAR of a client that has its narinfos already finds the Workers ready.
- */
-export function atFirstAnswer(pipeline: RequestPipeline, begun: () => void): RequestPipeline {
-  let handle: RequestPipeline["handle"] = (request, delivery) => {
-    const answer = pipeline.handle(request, delivery);
-    (delivery?.ended ?? answer).then(() => {
-      // Of several, the first to end counts: another may be long.
-      if (handle === pipeline.handle) return;
-      handle = pipeline.handle;
-      begun();
-    });
-    return answer;
-  };
-  return {
-    handle: (request, delivery) => handle(request, delivery),
-    refuse: pipeline.refuse,
-  };
 }
 
 /**

@@ -1,30 +1,44 @@
+import { type Around, around } from "../base/around.ts";
+import type { Bytes } from "../base/bytes.ts";
 import { messageOf } from "../base/failure.ts";
 import { isOfHost, type MemberId, newMemberId } from "../base/member_id.ts";
+import { streamFrom } from "../base/stream_of.ts";
 import { isPublishing } from "../cache/nar/publish_nar.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
 import type { StorageClaim } from "../cache/reconcile/storage_claim.ts";
 import type { ChangeFeed } from "../metadata/change_feed.ts";
 import { HotMetadataStore } from "../metadata/hot_metadata_store.ts";
-import type { KeyKeeper, StorageIdKeeper } from "../metadata/metadata_store.ts";
 import type { MemberBoard } from "../metadata/member_board.ts";
+import {
+  isRefusal,
+  type KeyKeeper,
+  type MetadataStore,
+  type StorageIdKeeper,
+} from "../metadata/metadata_store.ts";
 import type { SpaceLedger } from "../metadata/space_keeper.ts";
 import { StoredPaths } from "../metadata/stored_paths.ts";
+import type { StoredName } from "../nix/stored_name.ts";
 import { clock } from "../runtime/current.ts";
 import { BEAT_EVERY_MS, recover, settlingOutage } from "../space/recover.ts";
 import { HotNarStore } from "../storage/hot_nar_store.ts";
 import { LocalSpool } from "../storage/local/local_spool.ts";
-import type { NarLocator } from "../storage/nar_store.ts";
+import type {
+  ListedNar,
+  NarLocator,
+  NarStore,
+  OpenOptions,
+  StoredNar,
+} from "../storage/nar_store.ts";
 import { WatchedNarStore } from "../storage/watched_nar_store.ts";
+import type { OperationOf } from "../telemetry/instruments/operation_labels.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Metrics } from "../telemetry/metrics.ts";
-import { operationMeter } from "../telemetry/operation_meter.ts";
+import { type OperationMeter, operationMeter } from "../telemetry/operation_meter.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import type { Tracer } from "../telemetry/tracer.ts";
+import { type RunBelow, type SpanStart, traced, type Tracer } from "../telemetry/tracer.ts";
 import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";
 import { hasEnded } from "./back_ends/ended_process.ts";
 import type { Folders } from "./folders.ts";
-import { meteredBoard, meteredFolder, meteredMetadata } from "./metered_stores.ts";
-import { tracedMetadata, tracedNars } from "./traced_stores.ts";
 
 /** Measured: with files of 50 KiB it doubles the answers a second, for its size in memory. */
 const HOT_NARS = { fileBytesMax: 256 * 1024, totalBytesMax: 16 << 20 };
@@ -214,4 +228,241 @@ export class SharedFileWatch {
     this.#hasWarned = true;
     log.event("sqlite-file-shared", { member: other.id });
   }
+}
+
+type DatabaseOperation = OperationOf<"database">;
+
+/** The methods that ask the database. `narinfoLanded` waits for a write that counts already. */
+const DATABASE_OPERATIONS = {
+  findNarinfo: "read",
+  findNar: "read",
+  sourcesOf: "read",
+  narinfosOf: "read",
+  narOfFormerName: "read",
+  formerNamesOf: "read",
+  keptNars: "read",
+  usedNars: "read",
+  referencesOf: "read",
+  pathTimes: "read",
+  graphRows: "read",
+  narinfoBodies: "read",
+  findNamed: "read",
+  findSigned: "read",
+  signedCounts: "read",
+  findPin: "read",
+  pins: "read",
+  namedPins: "read",
+  findDocument: "read",
+  documentPiece: "read",
+  documentBytes: "read",
+  debuginfoSourcesOf: "read",
+  history: "read",
+  pulls: "read",
+  findPull: "read",
+  databaseSize: "read",
+  stock: "read",
+  members: "read",
+  coldest: "read",
+  areSumsRight: "read",
+  pendingFiles: "read",
+  storageId: "read",
+  apply: "write",
+  reserve: "write",
+  beat: "write",
+  leave: "write",
+  evict: "write",
+  sweepRows: "write",
+  protect: "write",
+  recount: "write",
+  expireNars: "write",
+  recordHistory: "write",
+  recordPulls: "write",
+  notePin: "write",
+  putFormerNames: "write",
+} as const satisfies Readonly<
+  Record<
+    Exclude<keyof MetadataStore, "narinfoLanded"> | keyof Pick<StorageIdKeeper, "storageId">,
+    DatabaseOperation
+  >
+>;
+
+const BOARD_OPERATIONS = {
+  report: "write",
+  withdraw: "write",
+  sharedNowMs: "read",
+} as const satisfies Readonly<Record<keyof MemberBoard, DatabaseOperation>>;
+
+/** A store that counts and times its queries. Belongs below the memory cache. */
+export function meteredMetadata<Store extends MetadataStore & Pick<StorageIdKeeper, "storageId">>(
+  inner: Store,
+  meter: OperationMeter<DatabaseOperation>,
+): Store {
+  return around<Store>(inner, aroundEach(DATABASE_OPERATIONS, meter));
+}
+
+/** The same for the reports of the members. */
+export function meteredBoard(
+  inner: MemberBoard,
+  meter: OperationMeter<DatabaseOperation>,
+): MemberBoard {
+  return around(inner, aroundEach(BOARD_OPERATIONS, meter));
+}
+
+/** The same for a folder of NAR files. The client of S3 counts its requests itself. */
+export function meteredFolder(
+  inner: NarStore,
+  meter: OperationMeter<OperationOf<"storage">>,
+): NarStore {
+  return {
+    open: (at, options) => meter.run("open", () => inner.open(at, options), options),
+    put: (at, path) => meter.run("write", () => inner.put(at, path)),
+    remove: (at) => meter.run("remove", () => inner.remove(at)),
+    async *list(prefix, options): AsyncIterable<ListedNar> {
+      const files = inner.list(prefix, options)[Symbol.asyncIterator]();
+      try {
+        // Up to the first file: the rest takes as long as its reader does.
+        const first = await meter.run("list", () => files.next());
+        if (first.done) return;
+        yield first.value;
+        yield* { [Symbol.asyncIterator]: () => files };
+      } finally {
+        await files.return?.();
+      }
+    },
+  };
+}
+
+function aroundEach<Operation extends string>(
+  operations: Readonly<Record<string, Operation>>,
+  meter: OperationMeter<Operation>,
+) {
+  const wraps = Object.entries<Operation>(operations).map(([method, operation]) => {
+    const metered: Around = (call, args) =>
+      meter.run(operation, call, { signal: args.find(isSignal), isAnswer: isRefusal });
+    return [method, metered];
+  });
+  return Object.fromEntries(wraps);
+}
+
+function isSignal(given: unknown): given is AbortSignal {
+  return given instanceof AbortSignal;
+}
+
+/** A method of the metadata store in SQL's terms; no table if there are several. */
+interface TracedQuery {
+  readonly operation: "SELECT" | "UPDATE" | "BATCH";
+  readonly table?: string;
+}
+
+const select = (table: string): TracedQuery => ({ operation: "SELECT", table });
+
+const QUERIES: Readonly<Record<string, TracedQuery>> = {
+  findNarinfo: select("narinfo"),
+  findNar: select("nar"),
+  sourcesOf: select("nar_source"),
+  narinfosOf: select("narinfo"),
+  narOfFormerName: select("former_name"),
+  formerNamesOf: select("former_name"),
+  putFormerNames: { operation: "BATCH", table: "former_name" },
+  referencesOf: select("reference"),
+  graphRows: select("reference"),
+  narinfoBodies: select("narinfo"),
+  findNamed: select("narinfo"),
+  findSigned: select("signed_path"),
+  signedCounts: select("signed_path"),
+  findPin: select("pin_root"),
+  pins: select("pin_root"),
+  namedPins: select("pin_name"),
+  notePin: { operation: "UPDATE", table: "pin_root" },
+  findDocument: select("document"),
+  documentPiece: select("document_piece"),
+  documentBytes: select("document_stock"),
+  debuginfoSourcesOf: select("document"),
+  stock: select("stock"),
+  coldest: select("narinfo_use"),
+  expireNars: { operation: "BATCH", table: "loose_nar" },
+  recordHistory: { operation: "BATCH", table: "history" },
+  history: select("history"),
+  recordPulls: { operation: "BATCH", table: "pull" },
+  pulls: select("pull"),
+  findPull: select("pull"),
+  reserve: { operation: "BATCH", table: "member" },
+  apply: { operation: "BATCH" },
+  evict: { operation: "BATCH" },
+  sweepRows: { operation: "BATCH" },
+  protect: { operation: "BATCH", table: "protected_path" },
+};
+
+/** Databases by their names in OpenTelemetry's conventions. */
+const SYSTEMS = { sqlite: "sqlite", postgres: "postgresql" } as const;
+
+/**
+ * A store with a span for each query. Belongs below the memory cache, whose answers are no queries.
+ */
+export function tracedMetadata<Store extends MetadataStore>(
+  inner: Store,
+  kind: keyof typeof SYSTEMS,
+  tracer: Tracer,
+): Store {
+  const starts = Object.entries(QUERIES)
+    .map(([method, query]) => [method, spanOf(method, query, SYSTEMS[kind])]);
+  return traced<Store>(inner, tracer, Object.fromEntries(starts));
+}
+
+/** A span with the attributes of OpenTelemetry's conventions for databases. */
+function spanOf(method: string, { operation, table }: TracedQuery, system: string): SpanStart {
+  return {
+    name: table === undefined ? operation : `${operation} ${table}`,
+    kind: "client",
+    facts: {
+      "db.system.name": system,
+      "db.operation.name": operation,
+      ...(table === undefined ? {} : { "db.collection.name": table }),
+      "code.function.name": method,
+    },
+  };
+}
+
+/** A store with a span for each file operation. Requests to S3 are spans below it. */
+export function tracedNars(inner: NarStore, kind: "local" | "s3", tracer: Tracer): NarStore {
+  const store = traced(inner, tracer, {
+    open: { name: "open nar file" },
+    put: { name: "publish nar file" },
+    remove: { name: "remove nar file" },
+  });
+  return kind === "s3" ? readsTraced(store, tracer) : store;
+}
+
+/** A store whose reads are part of the trace in which a file was opened. */
+function readsTraced(inner: NarStore, tracer: Tracer): NarStore {
+  return {
+    async open(at: StoredName, options: OpenOptions): Promise<StoredNar | undefined> {
+      if (tracer.ids() === undefined) return await inner.open(at, options);
+      const run = tracer.here();
+      const stored = await inner.open(at, options);
+      return stored && readsBelow(stored, run);
+    },
+    put: (at, path) => inner.put(at, path),
+    remove: (at) => inner.remove(at),
+    list: (prefix, options) => inner.list(prefix, options),
+  };
+}
+
+function readsBelow(stored: StoredNar, run: RunBelow): StoredNar {
+  const { fileSize, seal } = stored;
+  return {
+    ...{ fileSize, seal },
+    bytes: (options) => run(() => stored.bytes(options)),
+    read: (start, end, options) => streamBelow(stored.read(start, end, options), run),
+    [Symbol.asyncDispose]: () => stored[Symbol.asyncDispose](),
+  };
+}
+
+/** The server reads a body outside of its request's span. */
+function streamBelow(body: ReadableStream<Bytes>, run: RunBelow): ReadableStream<Bytes> {
+  const reader = body.getReader();
+  return streamFrom({
+    next: async () => (await run(() => reader.read())).value,
+    cancel: (reason) => reader.cancel(reason),
+  });
 }

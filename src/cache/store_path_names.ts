@@ -85,6 +85,6 @@ export function namedLog(log: Logger, names: Pick<StorePathNames, "known">): Log
     debug: (msg, facts) => log.debug(msg, named(facts)),
     info: (msg, facts) => log.info(msg, named(facts)),
     event: (kind, facts, level) => log.event(kind, named(facts), level),
-    enabled: (level) => log.enabled(level),
+    levels: log.levels,
   };
 }

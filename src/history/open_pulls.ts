@@ -464,15 +464,39 @@ interface NotedWait {
   readonly isInVain: boolean;
 }
 
+/** Requests that are noted before their pulls are told. Some 100 bytes each. */
+const NOTES_MAX = 2_048;
+
+/** Numbers of a stored narinfo: bytes, start, end, and whether it is the client's last. */
+const NUMBERS = 4;
+
 /**
  * The pulls of all clients: a state machine without a clock. A request begins or goes on with the
- * pull of its client, which ends after ten seconds of silence.
+ * pull of its client, which ends after ten seconds of silence. An ended request costs a few writes
+ * into arrays that are there already. All else waits for `tell`, whose time `NOTES_MAX` limits.
  */
 export class OpenPulls {
+  readonly #opened: () => void;
+  readonly #soon: () => void;
   readonly #pulls = new Map<string, OpenPull>();
   /** Pulls that are over, and wait for what is untold or, at their longest length, still runs. */
   readonly #ending = new Set<OpenPull>();
   readonly #room: Room = { names: NAMES_MAX, slow: SLOW_MAX };
+  /** The pulls of the noted requests. */
+  readonly #noted: (OpenPull | undefined)[] = Array(NOTES_MAX).fill(undefined);
+  /** The NAR name of a stored narinfo, or any other request. */
+  readonly #requests: (string | EndedRequest)[] = Array(NOTES_MAX).fill("");
+  readonly #numbers = new Float64Array(NOTES_MAX * NUMBERS);
+  #notedCount = 0;
+
+  /**
+   * `opened`: called with each new pull. `soon`: called where `tell` should run without a request
+   * that waits for it.
+   */
+  constructor(opened: () => void, soon: () => void) {
+    this.#opened = opened;
+    this.#soon = soon;
+  }
 
   get count(): number {
     return this.#pulls.size + this.#ending.size;
@@ -488,11 +512,72 @@ export class OpenPulls {
       if (pull === undefined) {
         pull = new OpenPull(client, atMs, this.#room);
         this.#pulls.set(key, pull);
+        this.#opened();
       }
       if (isShared) pull.shared(client);
     }
     if (pull.running++ === 0) pull.busySinceMs = atMs;
     return pull;
+  }
+
+  /** A stored narinfo was sent: the most frequent request, which makes no object. */
+  narinfoHit(
+    pull: OpenPull,
+    narName: string,
+    bytes: number,
+    startedAtMs: number,
+    endedAtMs: number,
+  ): void {
+    const at = this.#place(pull, endedAtMs);
+    this.#requests[at] = narName;
+    const numbers = this.#numbers;
+    const first = at * NUMBERS;
+    numbers[first] = bytes;
+    numbers[first + 1] = startedAtMs;
+    numbers[first + 2] = endedAtMs;
+    numbers[first + 3] = pull.running;
+  }
+
+  /** Any other request for a path has ended. */
+  requestEnded(pull: OpenPull, request: Omit<EndedRequest, "isLast">): void {
+    const at = this.#place(pull, request.endedAtMs);
+    this.#requests[at] = { ...request, isLast: pull.running === 0 };
+  }
+
+  /** Tells the pulls of their requests, in the order in which they ended. */
+  tell(): void {
+    const pulls = this.#noted;
+    const requests = this.#requests;
+    const numbers = this.#numbers;
+    for (let at = 0; at < this.#notedCount; at++) {
+      const pull = pulls[at];
+      const request = requests[at] ?? "";
+      pulls[at] = undefined;
+      requests[at] = "";
+      if (pull === undefined) continue;
+      pull.untold--;
+      if (typeof request !== "string") {
+        pull.ended(request);
+        continue;
+      }
+      const first = at * NUMBERS;
+      const startedAtMs = numbers[first + 1] ?? 0;
+      const endedAtMs = numbers[first + 2] ?? 0;
+      const isLast = numbers[first + 3] === 0;
+      pull.narinfoHit(request, numbers[first] ?? 0, startedAtMs, endedAtMs, isLast);
+    }
+    this.#notedCount = 0;
+  }
+
+  #place(pull: OpenPull, endedAtMs: number): number {
+    if (this.#notedCount === NOTES_MAX) this.tell();
+    pull.running--;
+    pull.untold++;
+    pull.lastEndAtMs = endedAtMs;
+    const at = this.#notedCount++;
+    this.#noted[at] = pull;
+    if (this.#notedCount === NOTES_MAX / 2) this.#soon();
+    return at;
   }
 
   #goingOn(key: string, atMs: number): OpenPull | undefined {

@@ -111,10 +111,11 @@ export interface PullsDeps {
 /** Notes the pulls of clients, and keeps those that are over in the database. */
 export class Pulls implements AsyncDisposable {
   readonly #deps: PullsDeps;
-  readonly #open = new OpenPulls();
-  readonly #notes = new RequestNotes(() => void clock.after(0, () => this.#notes.tell(), false));
-  /** A stored narinfo was sent. It costs the request a few writes into memory. */
-  readonly narinfoHit = this.#notes.narinfoHit.bind(this.#notes);
+  /** The pulls that go on: each request begins and ends there. */
+  readonly open: OpenPulls = new OpenPulls(
+    () => this.#opened(),
+    () => void clock.after(0, () => this.open.tell(), false),
+  );
   #timer: Timer | undefined;
   #isStopped = false;
   /** Pulls that are over, and have no row yet; at most as many as the table holds, as below. */
@@ -130,18 +131,9 @@ export class Pulls implements AsyncDisposable {
     this.#deps = deps;
   }
 
-  /** A request begins: it makes no promise, and reads nothing. */
-  begin(client: string, atMs: number): OpenPull {
-    // Only while there is a pull: an idle larder stays asleep.
-    if (this.#timer === undefined && !this.#isStopped) {
-      this.#timer = clock.every(LOOK_EVERY_MS, () => void this.look(), false);
-    }
-    return this.#open.begin(client, atMs);
-  }
-
   /**
-   * Any other request has ended; `asked`: its path, as upstreams were asked for it. `starved`: when
-   * its client had all that there was of the body.
+   * A request has ended that is no stored narinfo. `asked`: its path, as upstreams were asked for it.
+   * `starved`: when its client had all that there was of the body.
    */
   requestEnded(
     pull: OpenPull,
@@ -153,7 +145,13 @@ export class Pulls implements AsyncDisposable {
     // Where the upstream had sent all before, the time is larder's own.
     const isFromUpstream = untilMs > request.startedAtMs;
     const all = isFromUpstream ? this.#waitsOf(request, asked, { starved, untilMs }) : [];
-    this.#notes.ended(pull, { ...request, isFromUpstream, waits: all });
+    this.open.requestEnded(pull, { ...request, isFromUpstream, waits: all });
+  }
+
+  /** Only while there is a pull: an idle larder stays asleep. */
+  #opened(): void {
+    if (this.#timer !== undefined || this.#isStopped) return;
+    this.#timer = clock.every(LOOK_EVERY_MS, () => void this.look(), false);
   }
 
   /** Until the first byte, and then as long as the upstream sends and the client waits for that. */
@@ -179,7 +177,7 @@ export class Pulls implements AsyncDisposable {
     const nowMs = clock.nowMs();
     this.#take(nowMs);
     const isIdle = this.#ended.length === 0 && this.#unwritten.length === 0;
-    if (isIdle && this.#open.count === 0 && this.#writing === undefined) {
+    if (isIdle && this.open.count === 0 && this.#writing === undefined) {
       this.#timer?.cancel();
       this.#timer = undefined;
     }
@@ -241,15 +239,15 @@ export class Pulls implements AsyncDisposable {
 
   /** The pulls that go on, as they are now, the newest first. */
   #running(): readonly ToldPull[] {
-    return this.#open.running().flatMap((pull) => {
+    return this.open.running().flatMap((pull) => {
       const told = pull.told(clock.nowMs());
       return told === undefined ? [] : [{ ...told, id: pull.id ??= newId() }];
     });
   }
 
   #take(atMs: number): void {
-    this.#notes.tell();
-    this.#ended = [...this.#ended, ...this.#open.ended(atMs)].slice(-PULLS_MAX);
+    this.open.tell();
+    this.#ended = [...this.#ended, ...this.open.ended(atMs)].slice(-PULLS_MAX);
   }
 
   async #write(): Promise<void> {
@@ -440,88 +438,4 @@ function hostFrom(upstream: string | undefined): { readonly host?: string } {
 
 function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : url;
-}
-
-/** Requests that are noted before their pulls are told. Some 100 bytes each. */
-const NOTES_MAX = 2_048;
-
-/** Numbers of a stored narinfo: bytes, start, end, and whether it is the client's last. */
-const NUMBERS = 4;
-
-/**
- * The ended requests that their pulls have not been told of. A request costs a few writes into arrays
- * that are there already; all else waits for `tell`, whose time these bounds limit.
- */
-export class RequestNotes {
-  readonly #soon: () => void;
-  readonly #pulls: (OpenPull | undefined)[] = Array(NOTES_MAX).fill(undefined);
-  /** The NAR name of a stored narinfo, or any other request. */
-  readonly #requests: (string | EndedRequest)[] = Array(NOTES_MAX).fill("");
-  readonly #numbers = new Float64Array(NOTES_MAX * NUMBERS);
-  #count = 0;
-
-  /** `soon`: called where `tell` should run without a request that waits for it. */
-  constructor(soon: () => void) {
-    this.#soon = soon;
-  }
-
-  /** A stored narinfo was sent: the most frequent request, which makes no object. */
-  narinfoHit(
-    pull: OpenPull,
-    narName: string,
-    bytes: number,
-    startedAtMs: number,
-    endedAtMs: number,
-  ): void {
-    const at = this.#place(pull, endedAtMs);
-    this.#requests[at] = narName;
-    const numbers = this.#numbers;
-    const first = at * NUMBERS;
-    numbers[first] = bytes;
-    numbers[first + 1] = startedAtMs;
-    numbers[first + 2] = endedAtMs;
-    numbers[first + 3] = pull.running;
-  }
-
-  /** Any other request for a path has ended. */
-  ended(pull: OpenPull, request: Omit<EndedRequest, "isLast">): void {
-    const at = this.#place(pull, request.endedAtMs);
-    this.#requests[at] = { ...request, isLast: pull.running === 0 };
-  }
-
-  /** Tells the pulls of their requests, in the order in which they ended. */
-  tell(): void {
-    const pulls = this.#pulls;
-    const requests = this.#requests;
-    const numbers = this.#numbers;
-    for (let at = 0; at < this.#count; at++) {
-      const pull = pulls[at];
-      const request = requests[at] ?? "";
-      pulls[at] = undefined;
-      requests[at] = "";
-      if (pull === undefined) continue;
-      pull.untold--;
-      if (typeof request !== "string") {
-        pull.ended(request);
-        continue;
-      }
-      const first = at * NUMBERS;
-      const startedAtMs = numbers[first + 1] ?? 0;
-      const endedAtMs = numbers[first + 2] ?? 0;
-      const isLast = numbers[first + 3] === 0;
-      pull.narinfoHit(request, numbers[first] ?? 0, startedAtMs, endedAtMs, isLast);
-    }
-    this.#count = 0;
-  }
-
-  #place(pull: OpenPull, endedAtMs: number): number {
-    if (this.#count === NOTES_MAX) this.tell();
-    pull.running--;
-    pull.untold++;
-    pull.lastEndAtMs = endedAtMs;
-    const at = this.#count++;
-    this.#pulls[at] = pull;
-    if (this.#count === NOTES_MAX / 2) this.#soon();
-    return at;
-  }
 }

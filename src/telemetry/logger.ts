@@ -13,8 +13,8 @@ export interface Logger {
   info(msg: string, facts?: Facts): void;
   /** An event of the table, in its words. `level` differs from the table's for a repeat. */
   event(kind: EventKind, facts?: Facts, level?: LogLevel): void;
-  /** False if lines of that level are dropped: skip collecting their facts. */
-  enabled(level: LogLevel): boolean;
+  /** The levels whose lines are written. Collect no facts for others. */
+  readonly levels: ReadonlySet<LogLevel>;
 }
 
 /** The output of finished lines; `write` must return at once. */
@@ -38,8 +38,7 @@ export interface Tracing {
 /** A logger in the specification's format (§6.3): JSON, level as a word, time as ISO 8601 UTC. */
 export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing): Logger {
   const clock = new IsoClock();
-  const least = LOG_LEVELS.indexOf(level);
-  const enabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= least;
+  const levels = new Set(LOG_LEVELS.slice(LOG_LEVELS.indexOf(level)));
   const messages = new EncodedMessages();
   const put = (at: LogLevel, msg: string, facts: Facts) => {
     const own = JSON.stringify(inWholes(facts));
@@ -54,7 +53,7 @@ export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing)
     copyLog(at, msg, facts && inWholes(facts), ids);
   };
   const write = (at: LogLevel) => {
-    if (!enabled(at)) return () => undefined;
+    if (!levels.has(at)) return () => undefined;
     return tracing === undefined ? plain(at) : traced(tracing, at);
   };
   const writes = {
@@ -66,7 +65,7 @@ export function createLogger(level: LogLevel, sink: LineSink, tracing?: Tracing)
     info: writes.info,
     event: (kind, facts, level = EVENTS[kind].level) =>
       writes[level](EVENTS[kind].words, hinted(kind, facts)),
-    enabled,
+    levels,
   };
 }
 

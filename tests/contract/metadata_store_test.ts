@@ -1,4 +1,4 @@
-import { tracedMetadata } from "../../src/app/traced_stores.ts";
+import { tracedMetadata } from "../../src/app/stores.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";

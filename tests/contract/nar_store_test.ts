@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { tracedNars } from "../../src/app/traced_stores.ts";
+import { tracedNars } from "../../src/app/stores.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { openNars } from "../../src/app/back_ends/nar_back_end.ts";
-import { tracedNars } from "../../src/app/traced_stores.ts";
+import { tracedNars } from "../../src/app/stores.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import { narName } from "../../src/nix/nar_name.ts";
 import { newStoredName } from "../../src/nix/stored_name.ts";

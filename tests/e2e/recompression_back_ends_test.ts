@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { openMetadata } from "../../src/app/back_ends/metadata_back_end.ts";
 import { openNars } from "../../src/app/back_ends/nar_back_end.ts";
-import { storeRedirect } from "../../src/http/routes/nar_hand_over.ts";
+import { storeRedirect } from "../../src/http/routes/nar.ts";
 import { LeaseMetrics, Leases } from "../../src/locks/leases.ts";
 import { MemberLeases } from "../../src/locks/work_leases.ts";
 import { HotMetadataStore } from "../../src/metadata/hot_metadata_store.ts";

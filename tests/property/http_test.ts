@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { Answer } from "../../src/http/message/answer.ts";
-import { pathOf } from "../../src/http/message/target.ts";
+import { pathOf } from "../../src/http/message/client_request.ts";
 import { readRange } from "../../src/http/routes/nar.ts";
 import { Router } from "../../src/http/routes/router.ts";
 import { Activity, Connection } from "../../src/http/server/connection.ts";

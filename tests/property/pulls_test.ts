@@ -7,7 +7,6 @@ import {
   SILENCE_MS,
   SLOWEST_MAX,
 } from "../../src/history/open_pulls.ts";
-import { RequestNotes } from "../../src/history/pulls.ts";
 import { checkProperty } from "../support/property.ts";
 
 /** One request: it begins after a pause, and ends in some order with the others. */
@@ -42,8 +41,7 @@ interface Expected {
 }
 
 function play(requests: readonly Request[]) {
-  const pulls = new OpenPulls();
-  const notes = new RequestNotes(() => {});
+  const pulls = new OpenPulls(() => {}, () => {});
   const steps: Step[] = [];
   const spans: Expected[][] = [[], [], [], []];
   let nowMs = 1_000;
@@ -65,10 +63,10 @@ function play(requests: readonly Request[]) {
         if (result === "uncounted") return pull.uncounted();
         const name = `path${one.path}.nar`;
         if (result === "hit" && one.kind === "narinfo") {
-          notes.narinfoHit(pull, name, bytes, startedAtMs, endedAtMs);
+          pulls.narinfoHit(pull, name, bytes, startedAtMs, endedAtMs);
         } else {
           const upstream = `http://upstream${one.path % 20}`;
-          notes.ended(pull, {
+          pulls.requestEnded(pull, {
             ...{ kind: one.kind, name, result, bytes, startedAtMs, answeredAtMs, endedAtMs },
             isFromUpstream: result !== "hit",
             waits: [{ upstream, fromMs: startedAtMs, toMs: endedAtMs }],
@@ -88,13 +86,13 @@ function play(requests: readonly Request[]) {
   let toldAtMs = 0;
   for (const { atMs, run } of steps.toSorted((a, b) => a.atMs - b.atMs)) {
     if (atMs - toldAtMs >= 1_000) {
-      notes.tell();
+      pulls.tell();
       toldAtMs = atMs;
     }
     ended.push(...pulls.ended(atMs));
     run();
   }
-  notes.tell();
+  pulls.tell();
   ended.push(...pulls.ended(Infinity));
   assert.equal(pulls.count, 0);
   return { ended, spans };

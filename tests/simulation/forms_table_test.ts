@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import {
-  accelRedirect,
-  type HandOver,
-  storeRedirect,
-} from "../../src/http/routes/nar_hand_over.ts";
+import { accelRedirect, type HandOver, storeRedirect } from "../../src/http/routes/nar.ts";
 import { parseNarinfo } from "../../src/nix/narinfo_parse.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";
 import type { StoredName } from "../../src/nix/stored_name.ts";

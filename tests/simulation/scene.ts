@@ -6,7 +6,7 @@ import { CacheFolder } from "../../src/cache/export/cache_folder.ts";
 import { exportClosures, type NotExported } from "../../src/cache/export/export_closures.ts";
 import { createSigner } from "../../src/cache/narinfo/own_signature.ts";
 import { fsck, type FsckProblem } from "../../src/cache/reconcile/fsck.ts";
-import type { HandOver } from "../../src/http/routes/nar_hand_over.ts";
+import type { HandOver } from "../../src/http/routes/nar.ts";
 import type { Metrics } from "../../src/telemetry/metrics.ts";
 import { clock, playRuntime } from "../../src/runtime/current.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";

@@ -10,7 +10,7 @@ import type { Bytes } from "../../src/base/bytes.ts";
 import type { NarEncoder } from "../../src/cache/recompress/nar_encoder.ts";
 import { Failure } from "../../src/base/failure.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
-import type { HandOver } from "../../src/http/routes/nar_hand_over.ts";
+import type { HandOver } from "../../src/http/routes/nar.ts";
 import { StreamAnswer } from "../../src/http/message/answer.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
 import { LeaseMetrics, Leases } from "../../src/locks/leases.ts";

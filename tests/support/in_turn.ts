@@ -1,4 +1,4 @@
-import { FairTurns } from "../../src/http/server/fair_sockets.ts";
+import { FairTurns } from "../../src/http/server/http_server.ts";
 
 let waiting = 0;
 const turns = new FairTurns(() => waiting);

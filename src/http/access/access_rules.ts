@@ -1,8 +1,12 @@
 import type { RequestHeaders } from "../../base/request_headers.ts";
-import { CHANGING_METHODS, type ClientRequest } from "../message/client_request.ts";
-import { lowerAscii } from "../message/field_words.ts";
-import { DEFAULT_PORTS, parseHost } from "../message/host.ts";
-import { isOfThisMachine } from "../message/peer.ts";
+import {
+  CHANGING_METHODS,
+  type ClientRequest,
+  DEFAULT_PORTS,
+  isOfThisMachine,
+  lowerAscii,
+  parseHost,
+} from "../message/client_request.ts";
 import { type Caller, includes, type Role, TOKEN_OPTION } from "../message/role.ts";
 import type { Route } from "../routes/router.ts";
 import type { OwnNames } from "./own_names.ts";

@@ -1,5 +1,4 @@
-import { lowerAscii } from "../message/field_words.ts";
-import { parseHost } from "../message/host.ts";
+import { lowerAscii, parseHost } from "../message/client_request.ts";
 
 /**
  * Domains that only the machines of one household or network name. No stranger can register a name

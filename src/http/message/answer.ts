@@ -2,10 +2,10 @@ import { Buffer } from "node:buffer";
 import { STATUS_CODES } from "node:http";
 import type { Bytes } from "../../base/bytes.ts";
 import type { Facts } from "../../base/failure.ts";
-import type { CacheResult } from "../../cache/nar/nar_answer.ts";
+import type { CacheResult, NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import type { Series } from "../../telemetry/metrics.ts";
-import { withoutBlanks } from "./field_words.ts";
+import type { Metrics, Series } from "../../telemetry/metrics.ts";
+import { type ClientRequest, isByCommand, withoutBlanks } from "./client_request.ts";
 
 /**
  * The result that a request counts as: the first for a prefetched file is no plain hit, and one of
@@ -151,6 +151,47 @@ export function countedAnswer(
   answer.counted = counted;
   answer.narName = narName;
   return answer;
+}
+
+/** How the answer to a request counts. */
+export function countedAs(
+  { cacheResult, isFirstOfPrefetch }: Pick<NarFacts, "cacheResult" | "isFirstOfPrefetch">,
+  request: Pick<ClientRequest, "headers">,
+): CountedResult {
+  if (isByCommand(request)) return "command";
+  return isFirstOfPrefetch ? "prefetched" : cacheResult;
+}
+
+/**
+ * The series of `cache_requests_total` for one kind, by source; `negative` is an absence from
+ * memory. Each request with a well-formed name counts in one.
+ */
+export function requestSeries(
+  metrics: Metrics,
+  kind: "narinfo" | "nar",
+): Readonly<Record<CountedResult | "negative", Series>> {
+  return {
+    negative: metrics.series("cache_requests_total", { kind, result: "negative" }),
+    HIT: metrics.series("cache_requests_total", { kind, result: "hit" }),
+    MISS: metrics.series("cache_requests_total", { kind, result: "miss" }),
+    JOINED: metrics.series("cache_requests_total", { kind, result: "joined" }),
+    prefetched: metrics.series("cache_requests_total", { kind, result: "prefetched" }),
+    command: metrics.series("cache_requests_total", { kind, result: "command" }),
+  };
+}
+
+/** The series of `served_bytes_total` for one kind, by source. */
+export function servedBytes(
+  metrics: Metrics,
+  kind: "narinfo" | "nar",
+): Readonly<Record<CountedResult, Series>> {
+  return {
+    HIT: metrics.series("served_bytes_total", { kind, source: "hit" }),
+    MISS: metrics.series("served_bytes_total", { kind, source: "miss" }),
+    JOINED: metrics.series("served_bytes_total", { kind, source: "joined" }),
+    prefetched: metrics.series("served_bytes_total", { kind, source: "prefetched" }),
+    command: metrics.series("served_bytes_total", { kind, source: "command" }),
+  };
 }
 
 /** The status phrase in one plain line, and behind it what was given and what is expected. */

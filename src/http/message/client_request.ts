@@ -1,4 +1,6 @@
+import { BlockList, isIPv4, isIPv6 } from "node:net";
 import type { Bytes } from "../../base/bytes.ts";
+import { COMMAND_HEADER } from "../../base/command_request.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import type { Stretch } from "../../base/wait_notes.ts";
 
@@ -36,6 +38,11 @@ export interface ClientRequest {
   readonly hungUp?: AbortSignal;
 }
 
+/** True for a request of larder's own commands, which is none of a client's. */
+export function isByCommand({ headers }: Pick<ClientRequest, "headers">): boolean {
+  return headers.get(COMMAND_HEADER) !== null;
+}
+
 /**
  * The end of an answer. Sent whole; cut short, as the client left, larder stopped, or larder closed
  * the connection to a client that took nothing; or broken, as the body is bad.
@@ -53,4 +60,167 @@ export interface Delivery {
   readonly sentBytes: number;
   /** When the client had all that there was, and the body had no more. Default: unknown. */
   readonly waits?: readonly Stretch[];
+}
+
+/**
+ * Never in a well-formed path: anything but visible ASCII, broken escapes and hidden separators.
+ */
+const MALFORMED_REGEXP = /[^!-~]|\\|%2f|%5c|%00|%(?![0-9a-f]{2})/i;
+
+/** Names of store paths may have a "?", which Nix does not escape: these paths end behind it. */
+const NAMED_BY_STORE_PATH_REGEXP = /^(?:\/upload)?\/(?:log|build-trace-v2|realisations)\//;
+const WHOLE_NAME_REGEXP = /\.(?:drv|doi)$/;
+
+/**
+ * The path of a URL, decoded, without its query; `undefined` if it is not well-formed. Dot segments
+ * stay as they are: neither Deno nor larder resolves them.
+ */
+export function pathOf(url: string): string | undefined {
+  const start = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("://") + 3);
+  if (start < 0) return "/";
+  const query = url.indexOf("?", start);
+  const path = query < 0 ? url.slice(start) : url.slice(start, endOfPath(url, { start, query }));
+  if (MALFORMED_REGEXP.test(path)) return undefined;
+  if (!path.includes("%")) return path;
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The end of the path before the query, or of a name that has the first "?" itself. */
+function endOfPath(
+  url: string,
+  { start, query }: { readonly start: number; readonly query: number },
+): number {
+  const path = url.slice(start, query);
+  if (!NAMED_BY_STORE_PATH_REGEXP.test(path) || WHOLE_NAME_REGEXP.test(path)) return query;
+  return WHOLE_NAME_REGEXP.test(url) ? url.length : query;
+}
+
+/** The query of `ClientRequest.url`, with its "?"; empty if there is none. */
+export function queryIn(url: string): string {
+  const start = url.indexOf("?");
+  return start < 0 ? "" : url.slice(start);
+}
+
+/** A name that an answer may repeat, though it is untrusted. */
+const PLAIN_NAME_REGEXP = /^[\w-]{1,40}$/;
+
+/** What is wrong with the parameters of a query: each must be one of `known`, and there once. */
+export function queryFault(url: string, known: readonly string[]): string | undefined {
+  const query = queryIn(url);
+  if (query === "") return undefined;
+  const seen = new Set<string>();
+  for (const name of new URLSearchParams(query).keys()) {
+    if (!known.includes(name)) {
+      const given = PLAIN_NAME_REGEXP.test(name) ? ` ${name}` : "";
+      const expected = known.length === 0 ? "none" : known.join(", ");
+      return `unknown parameter${given}: expected ${expected}`;
+    }
+    if (seen.has(name)) return `parameter ${name} more than once: expected it once`;
+    seen.add(name);
+  }
+  return undefined;
+}
+
+/**
+ * The words of a field's value, in lower case and without blanks. Folds ASCII letters alone:
+ * `toLowerCase` makes "k" of the KELVIN SIGN, and `trim` removes more than blanks.
+ */
+export function fieldWords(value: string, separator: "," | ";" = ","): readonly string[] {
+  return value.split(separator).map((word) => lowerAscii(withoutBlanks(word)));
+}
+
+/** A text with its ASCII letters in lower case. */
+export function lowerAscii(text: string): string {
+  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+/** The text from `from`, without spaces and tabs around it. */
+export function withoutBlanks(text: string, from = 0): string {
+  let start = from;
+  let end = text.length;
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 32 || code === 9;
+}
+
+/** A parsed `Host` field, or the host of an origin. */
+export interface HostPort {
+  /** A name or an address, in lower case and without brackets. */
+  readonly name: string;
+  readonly isAddress: boolean;
+  /** `undefined`: the default of the scheme. */
+  readonly port: number | undefined;
+}
+
+export const DEFAULT_PORTS = { http: 80, https: 443 } as const;
+
+const HOST_REGEXP = /^(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9._-]{1,255}))(?::(\d{1,5}))?$/;
+
+/** `undefined` unless the text is exactly one name or address. */
+export function parseHost(text: string): HostPort | undefined {
+  const [, ipv6, plain, digits] = HOST_REGEXP.exec(lowerAscii(text)) ?? [];
+  const name = ipv6 ?? plain;
+  const port = digits === undefined ? undefined : Number(digits);
+  if (name === undefined || (port ?? 0) > 65_535) return undefined;
+  if (ipv6 !== undefined && !isIPv6(ipv6)) return undefined;
+  return { name, isAddress: ipv6 !== undefined || isIPv4(name), port };
+}
+
+/**
+ * True when the client prefers HTML to JSON by name, as browsers do. Programs that accept anything
+ * do not.
+ */
+export function prefersHtml(accept: string | null): boolean {
+  const html = qualityOf("text/html", accept);
+  return html > 0 && html >= qualityOf("application/json", accept);
+}
+
+/** The type's quality from 0 to 1; 0 if the header is missing, malformed or does not name it. */
+function qualityOf(type: string, accept: string | null): number {
+  for (const range of (accept ?? "").split(",")) {
+    const [name = "", ...parameters] = fieldWords(range, ";");
+    if (name !== type) continue;
+    const weight = parameters.find((parameter) => parameter.startsWith("q="));
+    if (weight === undefined) return 1;
+    return /^q=(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(weight) ? Number(weight.slice(2)) : 0;
+  }
+  return 0;
+}
+
+/** The address of all clients of a Unix socket. */
+export const UNIX_PEER = "unix";
+
+const MAPPED_REGEXP = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
+LOOPBACK.addAddress("::1", "ipv6");
+
+/**
+ * The address of a connection's peer, without a port; `unix` for a Unix socket. An IPv4 client has
+ * the same address on every listener.
+ */
+export function peerAddress(remote: Deno.Addr): string {
+  if (!("hostname" in remote)) return UNIX_PEER;
+  return plainAddress(remote.hostname);
+}
+
+/** The IPv4 address in an IPv6 one that holds one; else the address itself. */
+export function plainAddress(address: string): string {
+  return MAPPED_REGEXP.exec(address)?.[1] ?? address;
+}
+
+/** True for a peer on the loopback address or the Unix socket; false if unknown. */
+export function isOfThisMachine(peer: string | undefined): boolean {
+  if (peer === undefined) return false;
+  if (isIPv4(peer)) return LOOPBACK.check(peer, "ipv4");
+  return peer === UNIX_PEER || isIPv6(peer) && LOOPBACK.check(peer, "ipv6");
 }

@@ -18,12 +18,17 @@ import {
   statusAnswer,
   textAnswer,
 } from "../message/answer.ts";
-import { CHANGING_METHODS, type ClientRequest, type Delivery } from "../message/client_request.ts";
-import { parseHost } from "../message/host.ts";
+import {
+  CHANGING_METHODS,
+  type ClientRequest,
+  type Delivery,
+  parseHost,
+  pathOf,
+  prefersHtml,
+  queryFault,
+} from "../message/client_request.ts";
 import { failureFacts, lossIn } from "../message/lost_part.ts";
-import { prefersHtml } from "../message/preference.ts";
 import type { Caller } from "../message/role.ts";
-import { pathOf, queryFault } from "../message/target.ts";
 import { markup } from "../page/markup.ts";
 import type { Match, Route, Router } from "../routes/router.ts";
 import type { RefusedRequest } from "../server/request_reader.ts";
@@ -47,6 +52,8 @@ export interface RequestPipeline {
   handle(request: ClientRequest, delivery?: Delivery): Promise<Answer>;
   /** The answer to a request that the server refused. */
   refuse(refused: RefusedRequest): Answer;
+  /** Calls back once an answer is sent, or has failed. Of several, the first to end counts. */
+  onFirstAnswer(begun: () => void): void;
 }
 
 interface IdentifiedRequest {
@@ -69,7 +76,8 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
   const { router, access, observer, loops, tracer, log } = deps;
   const requestIdOf = createRequestIds();
   const failedTokens = new FailedTokens(() => clock.nowMs());
-  return { handle, refuse };
+  let begun: (() => void) | undefined;
+  return { handle, refuse, onFirstAnswer: (call) => begun = call };
 
   async function handle(request: ClientRequest, delivery?: Delivery): Promise<Answer> {
     const startedAtMs = observer.begin();
@@ -90,7 +98,14 @@ export function createRequestPipeline(deps: RequestPipelineDeps): RequestPipelin
     const caller = callerIn(decision);
     const answered = { request, requestId, route, caller, answer, startedAtMs, pull, span };
     observer.answered(answered, delivery);
+    if (begun !== undefined) (delivery?.ended ?? Promise.resolve()).then(firstEnded);
     return answer;
+  }
+
+  function firstEnded(): void {
+    const call = begun;
+    begun = undefined;
+    call?.();
   }
 
   function refuse(refused: RefusedRequest): Answer {

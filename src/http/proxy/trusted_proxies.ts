@@ -1,7 +1,12 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from "node:net";
 import type { RequestHeaders } from "../../base/request_headers.ts";
-import { fieldWords, lowerAscii, withoutBlanks } from "../message/field_words.ts";
-import { plainAddress, UNIX_PEER } from "../message/peer.ts";
+import {
+  fieldWords,
+  lowerAscii,
+  plainAddress,
+  UNIX_PEER,
+  withoutBlanks,
+} from "../message/client_request.ts";
 
 /** Addresses of proxies; `unix` is every peer of the Unix socket. */
 export type ProxyRange =

@@ -1,7 +1,7 @@
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { HOST_PLACEHOLDER } from "../../nix/client_ways.ts";
 import { textAnswer } from "../message/answer.ts";
-import { parseHost } from "../message/host.ts";
+import { parseHost } from "../message/client_request.ts";
 import type { Route } from "./router.ts";
 
 export interface ClientConfigDeps {

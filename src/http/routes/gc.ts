@@ -3,7 +3,7 @@ import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
 import { lineAnswer } from "../message/answer.ts";
 import { eventsAnswer } from "./event_lines.ts";
 import type { Route } from "./router.ts";
-import { queryIn } from "../message/target.ts";
+import { queryIn } from "../message/client_request.ts";
 
 export interface GcRouteDeps {
   /**

@@ -1,3 +1,4 @@
+import { PREFETCHED_HEADER } from "../../base/command_request.ts";
 import type { Facts } from "../../base/failure.ts";
 import type { NarAnswer, NarFacts } from "../../cache/nar/nar_answer.ts";
 import type { PathRecord } from "../../cache/nar/path_record.ts";
@@ -5,7 +6,9 @@ import type { MemberNarServer } from "../../cache/serve_member.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { type NarName, parseNarName, parseNarReference } from "../../nix/nar_name.ts";
-import type { Metrics } from "../../telemetry/metrics.ts";
+import type { StoredName } from "../../nix/stored_name.ts";
+import type { NarLocator } from "../../storage/nar_store.ts";
+import type { Metrics, Series } from "../../telemetry/metrics.ts";
 import { MEMBER_HEADER } from "../../upstream/loops.ts";
 import { linkToPath } from "../../upstream/upstream.ts";
 import {
@@ -13,26 +16,25 @@ import {
   type AnswerParts,
   type Body,
   countedAnswer,
+  countedAs,
   type CountedResult,
+  HandedOverAnswer,
   headAnswer,
   isNamed,
   notModifiedAnswer,
-  statusAnswer,
-  streamAnswer,
-} from "../message/answer.ts";
-import type { ClientRequest } from "../message/client_request.ts";
-import { withoutBlanks } from "../message/field_words.ts";
-import { queryIn } from "../message/target.ts";
-import type { HandOver } from "./nar_hand_over.ts";
-import { removeHandler } from "./remove_handler.ts";
-import {
-  commandHeaders,
-  countedAs,
-  isByCommand,
   requestSeries,
   servedBytes,
-  unsavedBytes,
-} from "./request_series.ts";
+  statusAnswer,
+  streamAnswer,
+  type UnsavedBytes,
+} from "../message/answer.ts";
+import {
+  type ClientRequest,
+  isByCommand,
+  queryIn,
+  withoutBlanks,
+} from "../message/client_request.ts";
+import { removeHandler } from "./remove_handler.ts";
 import type { Route } from "./router.ts";
 
 export interface NarRouteDeps {
@@ -220,6 +222,31 @@ export function planNar(request: ClientRequest, facts: NarFacts): NarPlan {
   }
 }
 
+/** Headers for larder's own commands. */
+function commandHeaders(
+  { isFirstOfPrefetch }: Pick<NarFacts, "isFirstOfPrefetch">,
+  request: Pick<ClientRequest, "headers">,
+): Readonly<Record<string, string>> {
+  return isFirstOfPrefetch && isByCommand(request) ? { [PREFETCHED_HEADER]: "1" } : {};
+}
+
+/**
+ * The sent bytes of a hit or a joined request that are not saved: those beyond the file that the
+ * answer is made of, in proportion for a part. `undefined`: all are saved, or none is.
+ */
+function unsavedBytes(
+  counter: Series,
+  { fileSize, madeOfBytes }: Pick<NarFacts, "fileSize" | "madeOfBytes">,
+  result: CountedResult,
+): UnsavedBytes | undefined {
+  if (madeOfBytes === undefined || result !== "HIT" && result !== "JOINED") return undefined;
+  const share = fileSize === undefined ? 1 : madeOfBytes / Math.max(fileSize, madeOfBytes, 1);
+  return {
+    counter,
+    of: (sentBytes) => sentBytes - Math.min(Math.round(sentBytes * share), madeOfBytes),
+  };
+}
+
 /** The Range header, unless If-Range names other bytes. */
 function wantedRange(request: ClientRequest, tag: string | undefined): string | null {
   const ifRange = request.headers.get("if-range");
@@ -272,4 +299,47 @@ export function readRange(header: string | null, fileSize: number): RangeReading
 
 function part(start: number, end: number): RangeReading {
   return { kind: "part", start, end };
+}
+
+/** The answer by which another server sends a stored object; `undefined`: larder sends it. */
+export type HandOver = (
+  answer: NarAnswer,
+  plan: NarPlan & { readonly kind: "bytes" },
+  request: ClientRequest,
+) => Promise<HandedOverAnswer | undefined>;
+
+/** How long a client may follow a redirect. Clocks may differ by minutes. */
+const REDIRECT_VALID_MS = 5 * 60_000;
+
+/**
+ * A proxy asks for it with this field. Without it a client that larder takes for the proxy, such
+ * as a browser on the same machine, would get an empty body.
+ */
+const WISH_FIELD = "x-sendfile-type";
+const WISH = "x-accel-redirect";
+
+/** nginx sends a file of one of its internal locations. */
+export function accelRedirect(locationOf: (at: StoredName) => string): HandOver {
+  return async (answer, { parts, start, end = 0 }, request) => {
+    if (answer.handOver === undefined || !wishesIt(request)) return undefined;
+    const { "content-length": _, ...headers } = parts.headers ?? {};
+    const place = { "x-accel-redirect": locationOf(await answer.handOver()) };
+    return new HandedOverAnswer({ ...parts, headers: { ...headers, ...place } }, end - start);
+  };
+}
+
+/** The store sends each whole NAR. The redirect is for this request alone. */
+export function storeRedirect(locator: NarLocator): HandOver {
+  return async (answer, { parts: { status, headers }, end = 0 }) => {
+    if (answer.handOver === undefined || status !== 200) return undefined;
+    const location = await locator.locate(await answer.handOver(), REDIRECT_VALID_MS);
+    const cacheResult = headers?.["x-cache"] ?? "";
+    const fields = { location: location.href, "content-length": "0", "x-cache": cacheResult };
+    const parts = { status: 307, type: "text/plain", lifetime: "never", headers: fields } as const;
+    return new HandedOverAnswer(parts, end);
+  };
+}
+
+function wishesIt({ ofTrustedProxy, headers }: ClientRequest): boolean {
+  return ofTrustedProxy === true && headers.get(WISH_FIELD)?.toLowerCase() === WISH;
 }

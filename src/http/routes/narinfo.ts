@@ -2,9 +2,16 @@ import type { PathRecord } from "../../cache/nar/path_record.ts";
 import type { NarinfoAnswer, NarinfoServer } from "../../cache/narinfo/serve_narinfo.ts";
 import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { countedAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
+import {
+  countedAnswer,
+  countedAs,
+  requestSeries,
+  servedBytes,
+  statusAnswer,
+  textAnswer,
+} from "../message/answer.ts";
+import { isByCommand } from "../message/client_request.ts";
 import { removeHandler } from "./remove_handler.ts";
-import { countedAs, isByCommand, requestSeries, servedBytes } from "./request_series.ts";
 import type { Route } from "./router.ts";
 
 export interface NarinfoRouteDeps {

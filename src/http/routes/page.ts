@@ -1,5 +1,5 @@
 import { Answer, lineAnswer, RETRY_AFTER, statusAnswer, textAnswer } from "../message/answer.ts";
-import { prefersHtml } from "../message/preference.ts";
+import { prefersHtml, queryIn } from "../message/client_request.ts";
 import type { Pulls } from "../../history/pulls.ts";
 import type { Page } from "../page/page.ts";
 import { PULLS_SHOWN } from "../page/pulls_part.ts";
@@ -12,7 +12,6 @@ import { pathListAllowance, pathListIn } from "./plan.ts";
 import type { Route, Routed } from "./router.ts";
 import type { Searches } from "./searches.ts";
 import { statsJson, statsQueryIn } from "./stats.ts";
-import { queryIn } from "../message/target.ts";
 import { unpinnedIn } from "./page_actions.ts";
 import { wholeNumber } from "../../base/plain_number.ts";
 

@@ -4,7 +4,7 @@ import { type HeldName, isKeep, isPinName, KEEP_MAX, NAME_FORM } from "../../pin
 import type { PinReads } from "../../pins/pin_reads.ts";
 import type { Pins } from "../../pins/pins.ts";
 import { type Answer, lineAnswer } from "../message/answer.ts";
-import { queryIn } from "../message/target.ts";
+import { queryIn } from "../message/client_request.ts";
 import { FLAG_FORM, HASH_FORM, isFlag, KEEP_COMPLETE, listRoute, NOT_STORED } from "./pins.ts";
 import type { Route } from "./router.ts";
 

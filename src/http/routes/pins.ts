@@ -4,7 +4,7 @@ import { snakeNames } from "../../base/snake_names.ts";
 import type { PinLooks } from "../../cache/pinned/pin_looks.ts";
 import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
-import { queryIn } from "../message/target.ts";
+import { queryIn } from "../message/client_request.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";
 import { countsWithLook } from "../../pins/pinned_closures.ts";
 import type { Pins } from "../../pins/pins.ts";

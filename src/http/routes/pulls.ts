@@ -1,7 +1,6 @@
 import type { Pull, PulledTimes, PullPath, Pulls, WholePull } from "../../history/pulls.ts";
 import { type Answer, lineAnswer, textAnswer } from "../message/answer.ts";
-import { prefersHtml } from "../message/preference.ts";
-import { queryIn } from "../message/target.ts";
+import { prefersHtml, queryIn } from "../message/client_request.ts";
 import type { Page } from "../page/page.ts";
 import { pullSentence, pullWords, whatOf } from "../stats/pull_words.ts";
 import type { Route, Routed } from "./router.ts";

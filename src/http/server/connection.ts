@@ -2,8 +2,13 @@ import type { Bytes } from "../../base/bytes.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { type Stretch, WaitNotes } from "../../base/wait_notes.ts";
 import type { Answer } from "../message/answer.ts";
-import type { ClientRequest, CutShort, Delivery, DeliveryEnd } from "../message/client_request.ts";
-import { peerAddress } from "../message/peer.ts";
+import {
+  type ClientRequest,
+  type CutShort,
+  type Delivery,
+  type DeliveryEnd,
+  peerAddress,
+} from "../message/client_request.ts";
 import { AnswerWriter, ClientLeft, type Progress, type RunningWrites } from "./answer_writer.ts";
 import {
   Refusal,

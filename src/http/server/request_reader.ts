@@ -2,8 +2,12 @@ import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { streamFrom } from "../../base/stream_of.ts";
-import type { ClientRequest } from "../message/client_request.ts";
-import { fieldWords, lowerAscii, withoutBlanks } from "../message/field_words.ts";
+import {
+  type ClientRequest,
+  fieldWords,
+  lowerAscii,
+  withoutBlanks,
+} from "../message/client_request.ts";
 import type { Activity } from "./connection.ts";
 
 /** The part of a connection that the server uses. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { meteredBoard, meteredFolder, meteredMetadata } from "../../../src/app/metered_stores.ts";
+import { meteredBoard, meteredFolder, meteredMetadata } from "../../../src/app/stores.ts";
 import { HotMetadataStore } from "../../../src/metadata/hot_metadata_store.ts";
 import { IntentLost } from "../../../src/metadata/metadata_store.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";

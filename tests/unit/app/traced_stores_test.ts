@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { tracedMetadata } from "../../../src/app/traced_stores.ts";
+import { tracedMetadata } from "../../../src/app/stores.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { RecordedSpans } from "../../support/recorded_spans.ts";

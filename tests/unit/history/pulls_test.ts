@@ -25,7 +25,7 @@ const waitedForItself: PullsDeps["waitsOf"] = (name, fromMs, toMs) => [
 
 /** A NAR that waited for an upstream, and then came from it. */
 function fetched(clock: HeldClock, pulls: Pulls, client: string, name: string, ms: number): void {
-  const pull = pulls.begin(client, clock.nowMs());
+  const pull = pulls.open.begin(client, clock.nowMs());
   assert.ok(pull);
   const startedAtMs = clock.nowMs();
   clock.advance(ms);
@@ -58,11 +58,11 @@ Deno.test("pulls: a pull that is over is written once, and is there after a rest
 Deno.test("pulls: a request that runs for longer than the silence goes on with its pull", async () => {
   using clock = new HeldClock(BEGIN_MS);
   await using pulls = pullsOver(new MemoryMetadataStore());
-  const pull = pulls.begin("laptop", clock.nowMs());
+  const pull = pulls.open.begin("laptop", clock.nowMs());
   const startedAtMs = clock.nowMs();
   clock.advance(60_000);
   assert.deepEqual(await pulls.newest(), []);
-  assert.equal(pulls.begin("laptop", clock.nowMs()), pull);
+  assert.equal(pulls.open.begin("laptop", clock.nowMs()), pull);
   pull?.uncounted();
   assert.ok(pull);
   pulls.requestEnded(pull, {
@@ -126,7 +126,10 @@ Deno.test("pulls: the longest names and the most paths fit the row", async () =>
 Deno.test("pulls: memory is bounded, whoever asks for whatever", async () => {
   using clock = new HeldClock(BEGIN_MS);
   await using pulls = pullsOver(new MemoryMetadataStore());
-  const begun = Array.from({ length: 500 }, (_, index) => pulls.begin(`${index}`, clock.nowMs()));
+  const begun = Array.from(
+    { length: 500 },
+    (_, index) => pulls.open.begin(`${index}`, clock.nowMs()),
+  );
   assert.equal(new Set(begun).size, 129, "of so many clients, and one of the others");
   for (let count = 0; count < 20_000; count++) {
     fetched(clock, pulls, "0", `path-${count}.nar.xz`, 1);
@@ -150,7 +153,7 @@ Deno.test("pulls: all that run when larder stops are kept", async () => {
 Deno.test("pulls: clients without room for one of their own share one that counts them", async () => {
   using clock = new HeldClock(BEGIN_MS);
   await using pulls = pullsOver(new MemoryMetadataStore());
-  for (let count = 0; count < 128; count++) pulls.begin(`${count}`, clock.nowMs());
+  for (let count = 0; count < 128; count++) pulls.open.begin(`${count}`, clock.nowMs());
   for (const client of ["a", "b", "b", "c"]) fetched(clock, pulls, client, client, 1_000);
   clock.advance(SILENCE_MS);
   const [only, ...none] = await pulls.newest();
@@ -177,7 +180,7 @@ Deno.test("pulls: a running one is shown as running, and keeps its id when it en
   using clock = new HeldClock(BEGIN_MS);
   await using pulls = pullsOver(new MemoryMetadataStore());
   fetched(clock, pulls, "laptop", "a", 2_000);
-  pulls.begin("laptop", clock.nowMs());
+  pulls.open.begin("laptop", clock.nowMs());
   clock.advance(5_000);
   const [running] = await pulls.newest(9, "laptop");
   assert.deepEqual([running?.isRunning, running?.first, running?.ms], [true, "name of a", 2_000]);
@@ -191,7 +194,7 @@ Deno.test("pulls: a running one is shown as running, and keeps its id when it en
 Deno.test("pulls: a client that always has a request in flight begins a new pull each hour", async () => {
   using clock = new HeldClock(BEGIN_MS);
   await using pulls = pullsOver(new MemoryMetadataStore());
-  pulls.begin("ci", clock.nowMs());
+  pulls.open.begin("ci", clock.nowMs());
   for (let minute = 0; minute < 190; minute++) fetched(clock, pulls, "ci", `${minute}`, 60_000);
   const all = await pulls.newest();
   assert.deepEqual(all.map(({ isRunning }) => isRunning), [true, false, false, false]);
@@ -218,11 +221,11 @@ Deno.test("pulls: many hits between two looks are all told, and their pauses sta
   using clock = new HeldClock(BEGIN_MS);
   await using pulls = pullsOver(new MemoryMetadataStore());
   for (let hit = 0; hit < 10_000; hit++) {
-    const pull = pulls.begin("laptop", clock.nowMs());
+    const pull = pulls.open.begin("laptop", clock.nowMs());
     assert.ok(pull);
     const startedAtMs = clock.nowMs();
     clock.advance(1);
-    pulls.narinfoHit(pull, `${hit % 500}.nar.xz`, 3, startedAtMs, clock.nowMs());
+    pulls.open.narinfoHit(pull, `${hit % 500}.nar.xz`, 3, startedAtMs, clock.nowMs());
     clock.advance(1);
   }
   clock.advance(SILENCE_MS);

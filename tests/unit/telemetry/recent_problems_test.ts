@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Facts } from "../../../src/base/failure.ts";
-import type { Logger } from "../../../src/telemetry/logger.ts";
+import { LOG_LEVELS, type Logger } from "../../../src/telemetry/logger.ts";
 import { OutageLog } from "../../../src/telemetry/outage_log.ts";
 import { EVENTS } from "../../../src/telemetry/events.ts";
 import { isPresent, RecentProblems } from "../../../src/telemetry/recent_problems.ts";
@@ -9,7 +9,7 @@ const UPSTREAM = { upstream: "https://a.example" };
 
 function silentLogger(lines: string[] = []): Logger {
   const write = (msg: string, _facts?: Facts) => void lines.push(msg);
-  return { debug: write, info: write, event: write, enabled: () => true };
+  return { debug: write, info: write, event: write, levels: new Set(LOG_LEVELS) };
 }
 
 Deno.test("problems: warnings and errors are remembered, newest first, and still logged", () => {

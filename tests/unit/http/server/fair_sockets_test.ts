@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FairSocket, FairTurns } from "../../../../src/http/server/fair_sockets.ts";
+import { FairSocket, FairTurns } from "../../../../src/http/server/http_server.ts";
 import type { Socket } from "../../../../src/http/server/request_reader.ts";
 import { lastTurnOver } from "../../../support/last_turn_over.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FairTurns } from "../../../../src/http/server/fair_sockets.ts";
+import { FairTurns } from "../../../../src/http/server/http_server.ts";
 import { lastTurnOver } from "../../../support/last_turn_over.ts";
 
 const CROWD = 200;
