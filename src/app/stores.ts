@@ -232,65 +232,72 @@ export class SharedFileWatch {
 
 type DatabaseOperation = OperationOf<"database">;
 
-/** The methods that ask the database. `narinfoLanded` waits for a write that counts already. */
+/** What a method is in SQL's terms. */
+type TracedQuery = "SELECT" | "UPDATE" | "BATCH";
+
+/**
+ * The methods that ask the database: how they count, and for those that have spans, what they are
+ * in SQL's terms. No table if there are several. `narinfoLanded` waits for a write that counts
+ * already.
+ */
 const DATABASE_OPERATIONS = {
-  findNarinfo: "read",
-  findNar: "read",
-  sourcesOf: "read",
-  narinfosOf: "read",
-  narOfFormerName: "read",
-  formerNamesOf: "read",
-  keptNars: "read",
-  usedNars: "read",
-  referencesOf: "read",
-  pathTimes: "read",
-  graphRows: "read",
-  narinfoBodies: "read",
-  findNamed: "read",
-  findSigned: "read",
-  signedCounts: "read",
-  findPin: "read",
-  pins: "read",
-  namedPins: "read",
-  findDocument: "read",
-  documentPiece: "read",
-  documentBytes: "read",
-  debuginfoSourcesOf: "read",
-  history: "read",
-  pulls: "read",
-  findPull: "read",
-  databaseSize: "read",
-  stock: "read",
-  members: "read",
-  coldest: "read",
-  areSumsRight: "read",
-  pendingFiles: "read",
-  storageId: "read",
-  apply: "write",
-  reserve: "write",
-  beat: "write",
-  leave: "write",
-  evict: "write",
-  sweepRows: "write",
-  protect: "write",
-  recount: "write",
-  expireNars: "write",
-  recordHistory: "write",
-  recordPulls: "write",
-  notePin: "write",
-  putFormerNames: "write",
+  findNarinfo: ["read", "SELECT", "narinfo"],
+  findNar: ["read", "SELECT", "nar"],
+  sourcesOf: ["read", "SELECT", "nar_source"],
+  narinfosOf: ["read", "SELECT", "narinfo"],
+  narOfFormerName: ["read", "SELECT", "former_name"],
+  formerNamesOf: ["read", "SELECT", "former_name"],
+  keptNars: ["read"],
+  usedNars: ["read"],
+  referencesOf: ["read", "SELECT", "reference"],
+  pathTimes: ["read"],
+  graphRows: ["read", "SELECT", "reference"],
+  narinfoBodies: ["read", "SELECT", "narinfo"],
+  findNamed: ["read", "SELECT", "narinfo"],
+  findSigned: ["read", "SELECT", "signed_path"],
+  signedCounts: ["read", "SELECT", "signed_path"],
+  findPin: ["read", "SELECT", "pin_root"],
+  pins: ["read", "SELECT", "pin_root"],
+  namedPins: ["read", "SELECT", "pin_name"],
+  findDocument: ["read", "SELECT", "document"],
+  documentPiece: ["read", "SELECT", "document_piece"],
+  documentBytes: ["read", "SELECT", "document_stock"],
+  debuginfoSourcesOf: ["read", "SELECT", "document"],
+  history: ["read", "SELECT", "history"],
+  pulls: ["read", "SELECT", "pull"],
+  findPull: ["read", "SELECT", "pull"],
+  databaseSize: ["read"],
+  stock: ["read", "SELECT", "stock"],
+  members: ["read"],
+  coldest: ["read", "SELECT", "narinfo_use"],
+  areSumsRight: ["read"],
+  pendingFiles: ["read"],
+  storageId: ["read"],
+  apply: ["write", "BATCH"],
+  reserve: ["write", "BATCH", "member"],
+  beat: ["write"],
+  leave: ["write"],
+  evict: ["write", "BATCH"],
+  sweepRows: ["write", "BATCH"],
+  protect: ["write", "BATCH", "protected_path"],
+  recount: ["write"],
+  expireNars: ["write", "BATCH", "loose_nar"],
+  recordHistory: ["write", "BATCH", "history"],
+  recordPulls: ["write", "BATCH", "pull"],
+  notePin: ["write", "UPDATE", "pin_root"],
+  putFormerNames: ["write", "BATCH", "former_name"],
 } as const satisfies Readonly<
   Record<
     Exclude<keyof MetadataStore, "narinfoLanded"> | keyof Pick<StorageIdKeeper, "storageId">,
-    DatabaseOperation
+    readonly [DatabaseOperation, TracedQuery?, string?]
   >
 >;
 
 const BOARD_OPERATIONS = {
-  report: "write",
-  withdraw: "write",
-  sharedNowMs: "read",
-} as const satisfies Readonly<Record<keyof MemberBoard, DatabaseOperation>>;
+  report: ["write"],
+  withdraw: ["write"],
+  sharedNowMs: ["read"],
+} as const satisfies Readonly<Record<keyof MemberBoard, readonly [DatabaseOperation]>>;
 
 /** A store that counts and times its queries. Belongs below the memory cache. */
 export function meteredMetadata<Store extends MetadataStore & Pick<StorageIdKeeper, "storageId">>(
@@ -332,11 +339,11 @@ export function meteredFolder(
   };
 }
 
-function aroundEach<Operation extends string>(
-  operations: Readonly<Record<string, Operation>>,
-  meter: OperationMeter<Operation>,
+function aroundEach(
+  operations: Readonly<Record<string, readonly [DatabaseOperation, ...unknown[]]>>,
+  meter: OperationMeter<DatabaseOperation>,
 ) {
-  const wraps = Object.entries<Operation>(operations).map(([method, operation]) => {
+  const wraps = Object.entries(operations).map(([method, [operation]]) => {
     const metered: Around = (call, args) =>
       meter.run(operation, call, { signal: args.find(isSignal), isAnswer: isRefusal });
     return [method, metered];
@@ -347,51 +354,6 @@ function aroundEach<Operation extends string>(
 function isSignal(given: unknown): given is AbortSignal {
   return given instanceof AbortSignal;
 }
-
-/** A method of the metadata store in SQL's terms; no table if there are several. */
-interface TracedQuery {
-  readonly operation: "SELECT" | "UPDATE" | "BATCH";
-  readonly table?: string;
-}
-
-const select = (table: string): TracedQuery => ({ operation: "SELECT", table });
-
-const QUERIES: Readonly<Record<string, TracedQuery>> = {
-  findNarinfo: select("narinfo"),
-  findNar: select("nar"),
-  sourcesOf: select("nar_source"),
-  narinfosOf: select("narinfo"),
-  narOfFormerName: select("former_name"),
-  formerNamesOf: select("former_name"),
-  putFormerNames: { operation: "BATCH", table: "former_name" },
-  referencesOf: select("reference"),
-  graphRows: select("reference"),
-  narinfoBodies: select("narinfo"),
-  findNamed: select("narinfo"),
-  findSigned: select("signed_path"),
-  signedCounts: select("signed_path"),
-  findPin: select("pin_root"),
-  pins: select("pin_root"),
-  namedPins: select("pin_name"),
-  notePin: { operation: "UPDATE", table: "pin_root" },
-  findDocument: select("document"),
-  documentPiece: select("document_piece"),
-  documentBytes: select("document_stock"),
-  debuginfoSourcesOf: select("document"),
-  stock: select("stock"),
-  coldest: select("narinfo_use"),
-  expireNars: { operation: "BATCH", table: "loose_nar" },
-  recordHistory: { operation: "BATCH", table: "history" },
-  history: select("history"),
-  recordPulls: { operation: "BATCH", table: "pull" },
-  pulls: select("pull"),
-  findPull: select("pull"),
-  reserve: { operation: "BATCH", table: "member" },
-  apply: { operation: "BATCH" },
-  evict: { operation: "BATCH" },
-  sweepRows: { operation: "BATCH" },
-  protect: { operation: "BATCH", table: "protected_path" },
-};
 
 /** Databases by their names in OpenTelemetry's conventions. */
 const SYSTEMS = { sqlite: "sqlite", postgres: "postgresql" } as const;
@@ -404,13 +366,21 @@ export function tracedMetadata<Store extends MetadataStore>(
   kind: keyof typeof SYSTEMS,
   tracer: Tracer,
 ): Store {
-  const starts = Object.entries(QUERIES)
-    .map(([method, query]) => [method, spanOf(method, query, SYSTEMS[kind])]);
+  const operations: readonly (readonly [string, readonly [unknown, TracedQuery?, string?]])[] =
+    Object.entries(DATABASE_OPERATIONS);
+  const starts = operations.flatMap(([method, [_, query, table]]) =>
+    query === undefined ? [] : [[method, spanOf(method, query, table, SYSTEMS[kind])]]
+  );
   return traced<Store>(inner, tracer, Object.fromEntries(starts));
 }
 
 /** A span with the attributes of OpenTelemetry's conventions for databases. */
-function spanOf(method: string, { operation, table }: TracedQuery, system: string): SpanStart {
+function spanOf(
+  method: string,
+  operation: TracedQuery,
+  table: string | undefined,
+  system: string,
+): SpanStart {
   return {
     name: table === undefined ? operation : `${operation} ${table}`,
     kind: "client",
