@@ -1,12 +1,16 @@
+import denoJson from "../../deno.json" with { type: "json" };
 import { MemoryAllowance } from "../base/memory_allowance.ts";
+import type { ReadTurns } from "../base/read_turns.ts";
 import { documentBytesMax } from "../cache/documents/document_bytes.ts";
-import { DocumentServer, type DocumentServerDeps } from "../cache/documents/serve_document.ts";
+import { DocumentServer } from "../cache/documents/serve_document.ts";
 import { Downloads } from "../cache/download/downloads.ts";
+import { Explainer } from "../cache/explain/explainer.ts";
 import { observedFetcher } from "../cache/fetch/observed_fetcher.ts";
+import { SinkFetcher, type SinkFetcherDeps } from "../cache/fetch/sink_fetcher.ts";
 import { allInFlight, type InFlight } from "../cache/fetch/transfer_progress.ts";
 import { NarForms } from "../cache/forms/nar_forms.ts";
 import { formerNames } from "../cache/forms/recompressed.ts";
-import type { KeptNars } from "../cache/kept/kept_nars.ts";
+import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { PathRecord } from "../cache/nar/path_record.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
 import { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
@@ -20,19 +24,35 @@ import { Planner } from "../cache/plan/planner.ts";
 import { Prefetch } from "../cache/prefetch/prefetch.ts";
 import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Recompression } from "../cache/recompress/recompression.ts";
+import { Remover } from "../cache/remove.ts";
+import { MemberNarServer } from "../cache/serve_member.ts";
+import { MemberDownloads } from "../cache/serve_member_download.ts";
+import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
+import { UnnamedNarServer } from "../cache/serve_unnamed_nar.ts";
 import { Demotions } from "../cache/sources/demotions.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
 import { NarPaces } from "../cache/sources/nar_paces.ts";
 import { namedLog, StorePathNames } from "../cache/store_path_names.ts";
 import { Touches } from "../cache/touches.ts";
+import { DocumentUploads } from "../cache/upload/document_uploads.ts";
+import { NarUploads } from "../cache/upload/nar_uploads.ts";
+import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
+import { SignedPaths } from "../cache/upload/signed_paths.ts";
+import { expireStagedNars } from "../cache/upload/stage_nar.ts";
+import { openForPush } from "../cache/upload/stored_entries.ts";
+import { StoredView } from "../cache/upload/stored_view.ts";
+import { UploadTrust } from "../cache/upload/upload_trust.ts";
 import { decodingWith } from "../cache/verify/decode_encoded.ts";
 import { DecodedNars } from "../cache/verify/decoded_nars.ts";
-import { type Counters, History } from "../history/history.ts";
+import { type Counters, History, type HistoryReader } from "../history/history.ts";
 import { Pulls } from "../history/pulls.ts";
 import { AccessRules } from "../http/access/access_rules.ts";
+import type { Page, PageSource } from "../http/page/page.ts";
 import { HttpMetrics, RequestObserver } from "../http/pipeline/request_observer.ts";
 import { createRequestPipeline, type RequestPipeline } from "../http/pipeline/request_pipeline.ts";
+import { clientConfigRoute } from "../http/routes/client_config.ts";
 import { documentRoutes } from "../http/routes/documents.ts";
+import { explainRoute } from "../http/routes/explain.ts";
 import {
   HEALTHZ_ROUTE,
   nixCacheInfoRoute,
@@ -43,42 +63,80 @@ import { gcRoute } from "../http/routes/gc.ts";
 import { metricsRoute } from "../http/routes/metrics.ts";
 import { narRoute } from "../http/routes/nar.ts";
 import { narinfoRoute } from "../http/routes/narinfo.ts";
+import { pageRoute, SIGN_IN_ROUTE } from "../http/routes/page.ts";
 import { pageActionRoutes } from "../http/routes/page_actions.ts";
 import { pinNamesRoute } from "../http/routes/pin_names.ts";
 import { pinnedClosuresRoute, pinRoute, pinsRoute, verifyPinsRoute } from "../http/routes/pins.ts";
 import { planRoute, planTurns } from "../http/routes/plan.ts";
+import { pullRoutes } from "../http/routes/pulls.ts";
 import { type Route, Router } from "../http/routes/router.ts";
-import { requestStats, trafficStats } from "../http/stats/gather_stats.ts";
+import { Searches } from "../http/routes/searches.ts";
+import { statsRoute } from "../http/routes/stats.ts";
+import { uploadDocumentRoutes } from "../http/routes/upload/upload_documents.ts";
+import { uploadNarRoute } from "../http/routes/upload/upload_nar.ts";
+import { uploadNarinfoRoute } from "../http/routes/upload/upload_narinfo.ts";
+import { type MemberFigureSources, MemberGatherer } from "../http/stats/gather_member.ts";
+import {
+  gatherStats,
+  requestStats,
+  type StatsQuery,
+  trafficStats,
+} from "../http/stats/gather_stats.ts";
+import { MemberReports } from "../http/stats/member_reports.ts";
 import { NO_OTHER_MEMBERS } from "../locks/work_leases.ts";
-import { signedPathsMax } from "../metadata/metadata_store.ts";
+import { type NameFinder, signedPathsMax } from "../metadata/metadata_store.ts";
 import type { DocumentPath } from "../nix/document_name.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
-import { isStorePathHash, type StorePathHash } from "../nix/store_path.ts";
+import { isStorePathHash, nameOfBaseName, type StorePathHash } from "../nix/store_path.ts";
+import { TrustedKeys } from "../nix/trusted_keys.ts";
 import { PinReads } from "../pins/pin_reads.ts";
+import { PinWatch } from "../pins/pin_watch.ts";
 import { type ClosureLister, PinnedClosures } from "../pins/pinned_closures.ts";
 import { Pins } from "../pins/pins.ts";
 import { clock } from "../runtime/current.ts";
+import type { HttpClient } from "../runtime/net.ts";
 import { ActiveReads } from "../space/active_reads.ts";
+import { assembleSpace } from "../space/assemble_space.ts";
+import type { RunFigures } from "../space/evictor.ts";
 import { gcEvents, type GcOrder } from "../space/gc_event.ts";
 import type { Space } from "../space/space.ts";
+import { MEMBER_STATES } from "../telemetry/instruments/operation_labels.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { NO_TRACER } from "../telemetry/tracer.ts";
+import { NO_TRACER, traced, type Tracer } from "../telemetry/tracer.ts";
 import { AskedUpstreams } from "../upstream/asked_upstreams.ts";
 import { DocumentPool } from "../upstream/document_pool.ts";
-import { answerTimeoutOf, traceWith } from "../upstream/http/upstream_fetch.ts";
+import {
+  answerTimeoutOf,
+  createUpstreamClient,
+  type HttpUpstreamSettings,
+  traceWith,
+} from "../upstream/http/upstream_fetch.ts";
 import { HttpDocumentSource } from "../upstream/http/http_document_source.ts";
+import { HttpNarSource } from "../upstream/http/http_nar_source.ts";
+import {
+  HttpNarinfoFetcher,
+  HttpNarinfoSource,
+  type UpstreamRoot,
+} from "../upstream/http/http_narinfo_source.ts";
+import type { NarinfoFetcher } from "../upstream/http/narinfo_fetcher.ts";
+import { LastAnswers } from "../upstream/last_answers.ts";
 import { Loops } from "../upstream/loops.ts";
-import { queuedDocumentSource } from "../upstream/upstream_queue.ts";
-import type { StartProbe, UpstreamPool } from "../upstream/upstream_pool.ts";
-import { tracedDocumentSource } from "../upstream/watched_sources.ts";
+import { NarRates, type RivalWait } from "../upstream/pooled_upstream.ts";
+import type { DecodeBody } from "../upstream/upstream.ts";
+import { createUpstreamLog, EmptyRoots } from "../upstream/upstream_log.ts";
+import { type StartProbe, UpstreamPool } from "../upstream/upstream_pool.ts";
+import { queuedDocumentSource, queuedNarinfoSource } from "../upstream/upstream_queue.ts";
+import {
+  meteredNarinfoSource,
+  tracedDocumentSource,
+  tracedNarinfoSource,
+  tracedNarSource,
+} from "../upstream/watched_sources.ts";
 import type { AppParts, StoreParts } from "./app_parts.ts";
-import { buildNars } from "./build_nars.ts";
-import { buildPage } from "./build_page.ts";
-import { buildKeptNars, buildRemover, buildSpace, tracedSpace } from "./build_space.ts";
-import { buildUploads } from "./build_uploads.ts";
-import { buildUpstreams } from "./build_upstreams.ts";
+import { MemberSources } from "./member_sources.ts";
 import { WorkerEncoder } from "./workers/worker_encoder.ts";
 import { WorkerFetcher } from "./workers/worker_fetcher.ts";
+import { WorkerNarinfos } from "./workers/worker_narinfos.ts";
 import { WorkerVerifier } from "./workers/worker_verifier.ts";
 
 /** Everything but the socket. */
@@ -122,7 +180,7 @@ export interface App extends AsyncDisposable {
   probe(): Promise<void>;
 }
 
-/** Memory of all documents in flight. */
+/** Memory of all documents in flight; another such allowance is for those that come in. */
 const MEMORY_BYTES_MAX = 64 << 20;
 
 /** Wires the cache to its back ends. The caller keeps and closes the stores. */
@@ -134,7 +192,7 @@ export function buildApp(given: AppParts): App {
   const { metrics } = telemetry;
   const waits = new AskedUpstreams();
   const cache = buildCache(parts, { names, paths, waits, loops }, resources);
-  const { narinfos, nars, members, downloads, space, reads, remover, prefetch } = cache;
+  const { narinfos, nars, members, downloads, space, remover, prefetch } = cache;
   const uploads = buildUploads(parts, cache);
   const arriving = [cache.inFlight, uploads.inFlight];
   const recompression = buildRecompression(parts, cache, arriving, resources);
@@ -147,27 +205,13 @@ export function buildApp(given: AppParts): App {
   const pulls = buildPulls(parts, { names, paths, waits });
   const disk = { freeBytes: undefined as number | undefined };
   let ready = true;
-  const { inFlight } = cache;
-  const transfers = { inFlight, downloads, waits, reads, uploads: uploads.inFlight };
-  const shown = {
-    upstreams: cache,
-    transfers,
-    storage: {
-      ...{ space, disk, pins: pinReads, pinnedBytes },
-      recompressedBytes: () => recompression?.counts.zstdBytes ?? 0,
-    },
-    history,
-    pulls,
-  };
-  const known = { names, kept: cache.kept, negative: cache.negative, record: paths };
+  const recompressedBytes = () => recompression?.counts.zstdBytes ?? 0;
   const planner = new Planner({ ...cache, metadata: stores.metadata, nowMs: parts.nowMs });
   const plans = resources.use(planTurns());
   const page = buildPage(parts, {
-    ...shown,
-    paths: known,
-    planner,
-    plans,
-    isDraining: () => !ready,
+    ...{ cache, uploads: uploads.inFlight, waits, names, record: paths, pins: pinReads },
+    figures: { disk, pinnedBytes, recompressedBytes },
+    ...{ planner, plans, history, pulls, isDraining: () => !ready },
   });
   const pinLooks = resources.use(
     new PinLooks({
@@ -214,7 +258,7 @@ export function buildApp(given: AppParts): App {
   ];
   return {
     pipeline: pipelineOf(parts, { routes, loops, pulls }),
-    ...{ space, history, disk, reads, touches: cache.touches, kept: cache.kept },
+    ...{ space, history, disk, reads: cache.reads, touches: cache.touches, kept: cache.kept },
     probeUpstreams: () => cache.pool.start(),
     prepareWorkers: () => cache.prepareWorkers(),
     stopping() {
@@ -268,15 +312,13 @@ function withWays(parts: AppParts, loops: Loops): AppParts {
   return { ...parts, upstream: { ...parts.upstream, trace } };
 }
 
-interface PipelineSubjects {
-  readonly routes: readonly Route[];
-  readonly loops: Loops;
-  readonly pulls: Pulls;
-}
-
 function pipelineOf(
   { identity, telemetry, writes }: AppParts,
-  { routes, loops, pulls }: PipelineSubjects,
+  { routes, loops, pulls }: {
+    readonly routes: readonly Route[];
+    readonly loops: Loops;
+    readonly pulls: Pulls;
+  },
 ): RequestPipeline {
   const { metrics, countsRequests, tracer, log } = telemetry;
   const observer = new RequestObserver({
@@ -330,9 +372,29 @@ function operatingRoutes(pins: Pins, pinReads: PinReads, space: Space): readonly
 }
 
 /** What the rest of larder shares. */
-export type Cache = ReturnType<typeof buildCache>;
+type Cache = ReturnType<typeof buildCache>;
 
+/** Wires the answers of the cache to the files and rows that they are made of. */
 function buildCache(
+  parts: AppParts,
+  cacheParts: CacheParts,
+  resources: AsyncDisposableStack,
+) {
+  const stock = buildStock(parts, cacheParts, resources);
+  const { narinfos, narinfoFetches, prefetch } = buildNarinfos(parts, stock);
+  return {
+    ...stock,
+    ...{ narinfos, narinfoFetches, prefetch },
+    ...buildNars(parts, stock, narinfos, prefetch ?? NO_PREFETCH),
+    documents: buildDocuments(parts, stock),
+    remover: buildRemover(parts, stock),
+  };
+}
+
+/** What answers are made of: upstreams, downloads, stored files, and their space. */
+type Stock = ReturnType<typeof buildStock>;
+
+function buildStock(
   parts: AppParts,
   { names, paths, waits, loops }: CacheParts,
   resources: AsyncDisposableStack,
@@ -351,7 +413,7 @@ function buildCache(
     absentDocuments.clear();
     absentNars.clear();
   });
-  const { pool, lastAnswers, rates } = upstreams;
+  const { pool, rates } = upstreams;
   const demotions = new Demotions();
   const nameOf = (narName: NarName) => names.of(narName);
   const candidates = { metadata, pool, demotions, nameOf };
@@ -396,11 +458,10 @@ function buildCache(
   metrics.gauge("in_flight_downloads", {}, () => inFlight.count);
   const kept = buildKeptNars(parts, { downloads, space });
   const forms = new NarForms({ verifier, metadata, nowMs, log });
-  const shared = { pool, negative, demotions, touches, downloads, kept, space, names, loops };
-  const { narinfos, narinfoFetches, prefetch } = buildNarinfos(parts, shared);
   return {
-    ...{ pool, lastAnswers, rates, downloads, inFlight, space },
-    ...{ kept, forms, negative, absentDocuments, verifier, decoded },
+    ...upstreams,
+    ...{ names, loops, negative, absentDocuments, absentNars, demotions, attempts, touches, reads },
+    ...{ space, downloads, transfers, inFlight, kept, forms, verifier, decoded },
     prepareWorkers() {
       // Without upstreams the Workers would waste 30 MB. The first upload starts its own.
       if (pool.isEmpty) return;
@@ -408,27 +469,13 @@ function buildCache(
       // Starting a Worker stops this thread for some 25 ms. Requests have their turn in between.
       clock.after(0, () => verifier.prepare());
     },
-    reads,
-    touches,
-    remover: buildRemover(parts, space, reads),
-    ...{ narinfos, narinfoFetches, prefetch },
-    ...buildNars(parts, {
-      ...{ upstreams, attempts, transfers, verifier, downloads, kept, forms, narinfos },
-      ...{ absent: absentNars, loops },
-      watchers: { touches, reads, prefetch: prefetch ?? NO_PREFETCH },
-    }),
-    documents: buildDocuments(parts, upstreams, {
-      ...{ loops, touches },
-      ...{ decoder: verifier, negative: absentDocuments },
-    }),
   };
 }
 
 /** Wires the cache of listings, logs, realisations and debuginfo. */
 function buildDocuments(
   parts: AppParts,
-  { client, pool, observe, waited }: ReturnType<typeof buildUpstreams>,
-  shared: Pick<DocumentServerDeps, "decoder" | "negative" | "touches" | "loops">,
+  { client, pool, observe, waited, loops, touches, verifier, absentDocuments }: Stock,
 ): DocumentServer {
   const { metadata, space } = parts.stores;
   const { log, tracer } = parts.telemetry;
@@ -439,7 +486,8 @@ function buildDocuments(
     return [settings.url, queuedDocumentSource(traced, { limitMs, log })];
   }));
   return new DocumentServer({
-    ...{ ...shared, metadata, nowMs: parts.nowMs, log },
+    ...{ loops, touches, decoder: verifier, negative: absentDocuments },
+    ...{ metadata, nowMs: parts.nowMs, log },
     pool: new DocumentPool({ sources, pool, observe, waited }),
     allowance: new MemoryAllowance(MEMORY_BYTES_MAX),
     totalBytesMax: () => documentBytesMax(space.limit.bytes),
@@ -475,37 +523,15 @@ function countersOf(metrics: Pick<Metrics, "value">): Counters {
   };
 }
 
-/** Objects that narinfos share with the rest of the cache. */
-interface NarinfoNeighbours {
-  readonly pool: UpstreamPool;
-  readonly negative: NegativeCache;
-  readonly demotions: Demotions;
-  readonly touches: Touches;
-  readonly downloads: Downloads;
-  readonly kept: KeptNars;
-  readonly space: Space;
-  readonly names: Pick<StorePathNames, "note">;
-  readonly loops: Pick<Loops, "isPassedOn">;
-}
-
 /** Wires narinfos, and the prefetch for the clients that request them. */
-function buildNarinfos(parts: AppParts, neighbours: NarinfoNeighbours) {
+function buildNarinfos(parts: AppParts, stock: Stock) {
   const { nowMs, fetching, stores: { metadata, leases, storedPaths: stored } } = parts;
   const { log, metrics } = parts.telemetry;
-  const { pool, negative, demotions, touches, downloads, kept, space, names, loops } = neighbours;
+  const { pool, negative, demotions, touches, downloads, kept, space, names, loops } = stock;
   const signer = createSigner(parts.identity.secretKey);
   const narinfoFetches = new NarinfoFetches({
-    ...{
-      metadata,
-      names,
-      pool,
-      signer,
-      nowMs,
-      memory: { negative, demotions },
-      leases,
-      loops,
-      log,
-    },
+    ...{ metadata, names, pool, signer, nowMs, leases, loops, log },
+    memory: { negative, demotions },
     signedPathsMax: () => signedPathsMax(parts.stores.space.limit.bytes),
   });
   const prefetch = fetching.prefetch && new Prefetch({
@@ -584,4 +610,572 @@ function buildRecompression(
   metrics.gauge("recompress_backlog_files", {}, () => recompression.counts.backlogFiles);
   metrics.gauge("recompressed_kept_bytes", {}, () => recompression.counts.zstdBytes);
   return recompression;
+}
+
+/** Wires the upstreams: their narinfos, their NARs, and their health. */
+function buildUpstreams(
+  parts: AppParts,
+  { resources, paths, waits, loops, decode }: {
+    readonly resources: AsyncDisposableStack;
+    readonly paths: PathRecord;
+    readonly waits: AskedUpstreams;
+    readonly loops: Pick<Loops, "described">;
+    readonly decode: DecodeBody;
+  },
+  cameBack: () => void,
+) {
+  const { settings: all, caCertificates, trace } = parts.upstream;
+  const { log, tracer, metrics } = parts.telemetry;
+  const client = resources.use(createUpstreamClient(parts.runtime.net, caCertificates));
+  const lastAnswers = new LastAnswers(
+    parts.nowMs,
+    (upstream) =>
+      all.some(({ url, authorization }) => url === upstream && authorization !== undefined),
+  );
+  const upstreamLog = createUpstreamLog({ log, lastAnswers, nowMs: parts.nowMs });
+  const roots = new EmptyRoots(log);
+  const rates = new NarRates();
+  const waited = (upstream: string, path: string, wait: RivalWait) => {
+    const isSlow = lastAnswers.waited(upstream, path, wait);
+    const hint = () => {
+      const worst = Math.max(0, ...pool.statuses().map(({ priority = 0 }) => priority));
+      return `lower its priority: --cache-upstream-url '${upstream}?priority=${worst + 10}', ` +
+        "or remove it";
+    };
+    upstreamLog.waited({ upstream, path, ms: wait.ms, hint }, isSlow);
+    return isSlow;
+  };
+  const answered = (upstream: string, path: string, tookMs: number | undefined) => {
+    const hint = () => `take --cache-upstream-url ${upstream} out, or name a nearer mirror there`;
+    const isSlow = lastAnswers.answered(upstream, path, tookMs);
+    upstreamLog.answered({ upstream, path, ms: tookMs ?? 0, hint }, isSlow);
+    return isSlow;
+  };
+  const sends = (
+    { upstream, path, nar, ms, bytesPerSecond }: {
+      readonly upstream: string;
+      readonly path: string;
+      readonly nar: NarName;
+      readonly ms: number;
+      readonly bytesPerSecond: number;
+    },
+  ) => {
+    lastAnswers.sends(upstream, { path, ms: Math.round(ms), bytesPerSecond });
+    const hint = () =>
+      "check this machine's line; else name a nearer mirror in place of " +
+      `--cache-upstream-url ${upstream}`;
+    upstreamLog.sends({ upstream, path, nar, ms, bytesPerSecond, hint });
+  };
+  const shown = (path: StorePathHash) => paths.of(path).name ?? path;
+  // Before the pool: its requests end before the Worker does.
+  const fetcherOf = narinfoFetchers(parts, { client, decode, resources });
+  const pool = resources.use(
+    new UpstreamPool({
+      upstreams: all.map((settings) => {
+        const busy = () => pool.busy(settings.url);
+        const fetcher = fetcherOf(settings);
+        const described = ({ hasInfo, isLarder }: UpstreamRoot) => {
+          loops.described(settings.url, isLarder);
+          roots.described(settings.url, hasInfo);
+        };
+        const parts = { settings, client, fetcher, decode, trace, described, busy };
+        const source = new HttpNarinfoSource(parts);
+        const metered = meteredNarinfoSource(source, metrics, lastAnswers);
+        const traced = tracer ? tracedNarinfoSource(metered, tracer) : metered;
+        // Outermost: waiting for a turn is no latency of the upstream.
+        const limitMs = Math.max(settings.dialTimeoutMs, answerTimeoutOf(settings));
+        return queuedNarinfoSource(traced, { limitMs, timeoutMs: settings.headerTimeoutMs, log });
+      }),
+      waits,
+      observe(upstream, reading, { storePathHash, requestId, rank }) {
+        if (rank === "client") upstreamLog.reading(upstream, reading, requestId);
+        else if (reading.kind === "failed") {
+          const { reason, detail } = reading;
+          log.debug("narinfo not prefetched", { upstream, reason, detail });
+        }
+        lastAnswers.note(upstream, reading);
+        roots.note(upstream, reading);
+        const result = reading.kind === "failed" ? reading.reason : reading.kind;
+        const name = reading.kind === "found"
+          ? nameOfBaseName(reading.narinfo.baseName)
+          : undefined;
+        const { status, wrongKey } = reading.kind === "failed" ? reading : {};
+        const tookMs = reading.kind === "failed" ? undefined : reading.tookMs;
+        const answer = {
+          ...{ upstream, result, ...status === undefined ? {} : { status } },
+          ...wrongKey === undefined ? {} : { wrongKey },
+          ...tookMs === undefined ? {} : { tookMs },
+        };
+        paths.answered(storePathHash, answer, name);
+        if (rank === "client" && reading.kind !== "failed") {
+          const isSlow = answered(
+            upstream,
+            tookMs === undefined ? "" : shown(storePathHash),
+            tookMs,
+          );
+          if (isSlow && tookMs !== undefined) pool.noteSlow(upstream, storePathHash);
+        }
+        const reason = reading.kind === "failed" ? reading.differs : undefined;
+        if (reason !== undefined) metrics.count("verification_failures_total", { reason });
+      },
+      waited(upstream, storePathHash, wait) {
+        const isWait = wait.ms > 0 || wait.isLate;
+        const isSlow = waited(upstream, isWait ? shown(storePathHash) : "", wait);
+        if (isWait) paths.waited(storePathHash, upstream, wait);
+        return isSlow;
+      },
+      askedAgain(upstream, reading) {
+        upstreamLog.reading(upstream, reading);
+        lastAnswers.note(upstream, reading);
+      },
+      quick(upstream) {
+        lastAnswers.quick(upstream);
+        const nothing = { upstream, path: "", ms: 0, hint: () => "" };
+        upstreamLog.waited(nothing, false);
+        upstreamLog.answered(nothing, false);
+      },
+      observeNar(upstream, reading) {
+        upstreamLog.reading(upstream, reading);
+        lastAnswers.noteNar(upstream, reading);
+      },
+      skipped: (upstream, storePathHash) =>
+        paths.answered(storePathHash, { upstream, result: "down" }),
+      noted: upstreamLog.noted,
+      changed(upstream, isDown, kind) {
+        upstreamLog.changed(upstream, isDown, kind);
+        if (!isDown) cameBack();
+      },
+    }),
+  );
+  measureUpstreams(pool, metrics);
+  const narClients = new Map(
+    all.map((settings) => {
+      const source = new HttpNarSource({ settings, client, trace });
+      return [settings.url, tracer ? tracedNarSource(source, tracer) : source];
+    }),
+  );
+  const observe = upstreamLog.reading;
+  const { sendsNoMore } = upstreamLog;
+  return { pool, narClients, lastAnswers, rates, client, observe, waited, sends, sendsNoMore };
+}
+
+/** Fetchers that share one Worker. */
+function narinfoFetchers(
+  { upstream, identity: { secretKey }, telemetry: { log }, runtime: { threads } }: AppParts,
+  { client, decode, resources }: {
+    readonly client: HttpClient;
+    readonly decode: DecodeBody;
+    readonly resources: AsyncDisposableStack;
+  },
+): (settings: HttpUpstreamSettings) => NarinfoFetcher {
+  const { requireSignature } = upstream;
+  const keys = new TrustedKeys(upstream.trustedKeys);
+  const worker = resources.use(new WorkerNarinfos({ ...upstream, secretKey, log, threads }));
+  return (settings) =>
+    worker.over(
+      settings.url,
+      new HttpNarinfoFetcher({ settings, client, decode, keys, requireSignature }),
+    );
+}
+
+/** Registers the upstreams' health, and their series before the first request. */
+function measureUpstreams(pool: UpstreamPool, metrics: Metrics): void {
+  for (const { url } of pool.statuses()) {
+    const isUp = () =>
+      pool.statuses().some((status) => status.url === url && status.isUp && status.sendsNars);
+    metrics.gauge("upstream_up", { upstream: url }, () => Number(isUp()));
+    metrics.histogram("upstream_request_duration_seconds", { upstream: url, result: "found" });
+  }
+  metrics.gauge(
+    "upstream_count_healthy",
+    {},
+    () => pool.statuses().filter(({ isUp, sendsNars }) => isUp && sendsNars).length,
+  );
+  metrics.gauge("upstream_count_total", {}, () => pool.statuses().length);
+}
+
+/** Wires the size limit to the stores. */
+function buildSpace(
+  parts: AppParts,
+  { reads, touches }: {
+    readonly reads: ActiveReads;
+    readonly touches: Pick<Touches, "flush">;
+  },
+) {
+  const {
+    nowMs,
+    stores: { metadata, nars, leases = NO_OTHER_MEMBERS },
+    telemetry: { log, metrics },
+  } = parts;
+  const entries = metrics.series("evicted_entries_total", {});
+  const bytes = metrics.series("evicted_bytes_total", {});
+  const durations = metrics.histogram("eviction_duration_seconds", {});
+  const observe = (
+    { evictedEntries, freedBytes, durationMs }: RunFigures & { readonly durationMs: number },
+  ) => {
+    entries.add(evictedEntries);
+    bytes.add(freedBytes);
+    durations.observe(durationMs / 1_000);
+  };
+  const users = { reads, flushTouches: () => touches.flush() };
+  const space = assembleSpace(parts.stores.space, users, {
+    ...{ metadata, nars, leases, nowMs, log, observe },
+  });
+  const { budget } = space;
+  metrics.gauge("cache_size_bytes", {}, () => budget.usedBytes);
+  metrics.gauge("database_bytes", {}, () => budget.seen.database.bytes);
+  metrics.gauge("cache_max_size_bytes", {}, () => {
+    return budget.limitBytes === Infinity ? 0 : budget.limitBytes;
+  });
+  return space;
+}
+
+/** The DELETE handlers of narinfos and NARs; none unless the settings allow them. */
+function buildRemover(parts: AppParts, { space, reads }: Stock) {
+  if (!parts.writes.allowDelete) return { narinfos: {}, nars: {} };
+  const remover = new Remover({
+    metadata: parts.stores.metadata,
+    sweeper: space.sweeper,
+    reads,
+    changed: () => void space.altered(),
+  });
+  return {
+    narinfos: { remove: (storePathHash: StorePathHash) => remover.narinfo(storePathHash) },
+    nars: { remove: (narName: NarName) => remover.nar(narName) },
+  };
+}
+
+/** Wires the kept NAR files to the stores. */
+function buildKeptNars(
+  { stores: { metadata, nars }, telemetry: { log }, nowMs }: AppParts,
+  { downloads, space }: { readonly downloads: Downloads; readonly space: Space },
+): KeptNars {
+  const { sweeper } = space;
+  const changed = () => void space.altered();
+  return new KeptNars({ metadata, nars, sweeper, downloads, changed, nowMs, log });
+}
+
+/** A space with a span for each wait. */
+function tracedSpace(inner: Space, tracer: Tracer): Space {
+  return traced(inner, tracer, {
+    reserve: { name: "wait for space" },
+    grow: { name: "wait for more space" },
+  });
+}
+
+/** Wires the answers to NAR requests, of clients and of other members. */
+function buildNars(
+  parts: AppParts,
+  stock: Stock,
+  narinfos: NarinfoServer,
+  prefetch: NarServerDeps["watchers"]["prefetch"],
+) {
+  const { metadata, leases } = parts.stores;
+  const { metrics, tracer = NO_TRACER } = parts.telemetry;
+  const { attempts, transfers, verifier, touches, reads, downloads, kept, forms, pool } = stock;
+  const timeouts = narTimeouts(parts.upstream.settings);
+  const { candidates } = attempts;
+  const sources = memberSources(parts, stock);
+  const isUpstream = (url: string) => sources.isUpstream(url);
+  const sinks = (from: SinkFetcherDeps["narClients"]) => {
+    const inner = new SinkFetcher({ narClients: from, ...timeouts });
+    return observedFetcher(inner, { metrics, tracer, isUpstream });
+  };
+  const passThrough = {
+    attempts: {
+      ...attempts,
+      candidates: { ...candidates, members: sources },
+      // Each client takes the bytes at its own pace.
+      logging: { ...attempts.logging, paces: undefined },
+    },
+    sinks: sinks(sources),
+    ...{ transfers, verifier, tracer, isUpstream },
+  };
+  const { attempts: { candidates: withHolders } } = passThrough;
+  const sizes = { candidates: withHolders, narClients: sources, ...timeouts };
+  const here = new MemberNarServer({ metadata, kept, downloads, forms, reads });
+  return {
+    nars: new NarServer({
+      ...{ kept, forms, downloads, passThrough, formerNames: metadata },
+      watchers: { touches, reads, prefetch },
+      memberDownloads: leases && new MemberDownloads({
+        ...{ members: sources, downloads, here, passThrough },
+        sinks: (own) => sinks(sources.with(own)),
+      }),
+      async narinfoOf(storePathHash, requestId) {
+        const { text } = await narinfos.serve(storePathHash, { requestId, isHead: true });
+        return text === undefined ? undefined : await metadata.findNarinfo(storePathHash);
+      },
+      isUpstream: (url) => pool.order("nar").includes(url),
+      unnamedNars: new UnnamedNarServer({
+        ...{ documents: metadata, pool, absent: stock.absentNars, loops: stock.loops },
+        // A member's file may be another one than the document's.
+        sizes: { ...sizes, candidates },
+        passThrough,
+      }),
+      sizes,
+    }),
+    members: leases ? here : undefined,
+  };
+}
+
+/** Other members have the tokens of this one. */
+function memberSources(
+  { stores, upstream, identity }: AppParts,
+  { narClients, client }: Stock,
+): MemberSources {
+  const { leases = NO_OTHER_MEMBERS, space: { owner: member } } = stores;
+  const token = identity.tokens.find(({ role }) => role === "read");
+  const [first] = upstream.settings;
+  return new MemberSources({
+    leases,
+    upstreams: narClients,
+    client,
+    member,
+    settings: {
+      ...MEMBER_TIMEOUTS,
+      idleTimeoutMs: Math.min(MEMBER_IDLE_MAX_MS, narTimeouts(upstream.settings).idleTimeoutMs / 2),
+      userAgent: first?.userAgent ?? "larder",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token.secret}` }),
+    },
+    trace: upstream.trace,
+  });
+}
+
+/**
+ * A member is near. One that waits for its own upstream is silent, too: leaving it costs a request
+ * to an upstream. Staying with one that hangs would stop the client.
+ */
+const MEMBER_IDLE_MAX_MS = 5_000;
+
+/** A member answers at once, before its own upstream does. */
+const MEMBER_TIMEOUTS = { dialTimeoutMs: 1_000, headerTimeoutMs: 3_000 };
+
+interface BuiltUploads {
+  /** The NARs that clients upload now. */
+  readonly inFlight: InFlight;
+  readonly routes: readonly Route[];
+  /** Removes the NARs whose narinfo has not come in time. */
+  expire(): Promise<void>;
+}
+
+/** Wires the routes below `/upload`. */
+function buildUploads(parts: AppParts, cache: Cache): BuiltUploads {
+  const { stores, identity, telemetry: { metrics, log, tracer = NO_TRACER }, nowMs } = parts;
+  const { metadata, nars, spool, space: { owner } } = stores;
+  const { kept, downloads, forms, space, reads, touches, negative, absentDocuments } = cache;
+  const { verifier } = cache;
+  const signer = createSigner(identity.secretKey);
+  const changed = () => void space.altered();
+  const entries = { kept: openForPush(kept), reads, touches };
+  const stored = new StoredView({ metadata, entries, forms, signer });
+  const allowance = new MemoryAllowance(MEMORY_BYTES_MAX);
+  const received = metrics.series("upload_bytes_total", {});
+  const narUploads = new NarUploads({
+    publishing: { metadata, nars, nowMs, owner },
+    ...{ entries, space, verifier, folder: spool.path, outages: downloads.outages },
+    telemetry: { received, tracer, log },
+  });
+  metrics.gauge("in_flight_uploads", {}, () => narUploads.running.count);
+  const trust = uploadTrust(parts);
+  const rows = { metadata, signer };
+  const signedPaths = new SignedPaths({
+    metadata,
+    upstreams: comparedUpstreams(cache),
+    countMax: () => signedPathsMax(parts.stores.space.limit.bytes),
+  });
+  const settings = { negative, trust, signedPaths, changed, nowMs, log };
+  const narinfoUploads = new NarinfoUploads({ rows, entries, ...settings });
+  const totalBytesMax = () => documentBytesMax(parts.stores.space.limit.bytes);
+  const documentUploads = new DocumentUploads({
+    ...{ metadata, allowance, decoder: verifier, totalBytesMax, nowMs },
+    negative: absentDocuments,
+  });
+  const ifAllowed = <Uploads>(uploads: Uploads) =>
+    parts.writes.uploads.allowed ? uploads : undefined;
+  const deps = { stored, handling: { metrics, log, closed: trust.closed } };
+  return {
+    inFlight: narUploads.running,
+    routes: [
+      nixCacheInfoRoute(identity.priority, "/upload"),
+      uploadNarinfoRoute({
+        ...{ ...deps, uploads: ifAllowed(narinfoUploads) },
+        decoding: { allowance, decoder: verifier },
+      }),
+      uploadNarRoute({ ...deps, uploads: ifAllowed(narUploads) }),
+      ...uploadDocumentRoutes({ ...deps, uploads: ifAllowed(documentUploads) }),
+    ],
+    expire: () => {
+      const { sweeper } = space;
+      return expireStagedNars({ metadata, sweeper, reads, owner, changed, nowMs, log });
+    },
+  };
+}
+
+function comparedUpstreams({ narinfoFetches: narinfos, negative, pool }: Cache) {
+  if (pool.isEmpty) return undefined;
+  return { narinfos, negative, isAnyUp: () => pool.statuses().some(({ isUp }) => isUp) };
+}
+
+function uploadTrust({ writes: { uploads }, identity, upstream }: AppParts): UploadTrust {
+  return new UploadTrust({
+    uploadKeys: uploads.keys,
+    upstreamKeys: upstream.trustedKeys,
+    requireSignature: uploads.requireSignature,
+    hasWriteToken: identity.tokens.some(({ role }) => role !== "read"),
+  });
+}
+
+/** How long the figures wait for names. A database that hangs takes longer. */
+const NAME_WITHIN_MS = 1_000;
+
+/** Sources of the page, beside the parts of the app. */
+interface PageSubjects {
+  readonly cache: Cache;
+  readonly uploads: InFlight;
+  readonly waits: AskedUpstreams;
+  readonly names: StorePathNames;
+  /** The answers of upstreams about each path. */
+  readonly record: PathRecord;
+  readonly pins: PinReads;
+  /** The free bytes of the storage's disk, pinned bytes, and those in zstd. */
+  readonly figures: {
+    readonly disk: { readonly freeBytes: number | undefined };
+    readonly pinnedBytes: () => number;
+    readonly recompressedBytes: () => number;
+  };
+  readonly planner: Planner;
+  readonly plans: ReadTurns;
+  readonly history: HistoryReader;
+  readonly pulls: Pulls;
+  readonly isDraining: () => boolean;
+}
+
+interface PageParts extends AsyncDisposable {
+  readonly routes: readonly Route[];
+  /** Call this after each pin and unpin. */
+  pinsChanged(): void;
+  /** Ends the searches that run, and refuses all others. */
+  stopping(): void;
+  /** Exchanges reports with the other members. Never rejects. */
+  reportToMembers(): Promise<void>;
+}
+
+/** Wires `/` and `/stats` to their sources. */
+function buildPage(parts: AppParts, subjects: PageSubjects): PageParts {
+  const { nowMs, stores: { metadata }, telemetry: { log, metrics, problems } } = parts;
+  const { identity: { secretKey, usesTls }, upstream: { trustedKeys } } = parts;
+  const { reachableUrl = (url: string) => Promise.resolve(url) } = parts.identity;
+  const { cache, uploads, waits, names: known, record, pins: pinReads, figures } = subjects;
+  const { planner, plans, history, pulls, isDraining } = subjects;
+  const { inFlight, downloads, reads, kept, negative, space: { budget } } = cache;
+  const pins = new PinWatch({ metadata, nowMs, log, closures: pinReads });
+  const publicKey = secretKey?.publicKey.text;
+  const shared = {
+    process: {
+      version: denoJson.version,
+      publicKey,
+      isPrefetching: parts.fetching.prefetch !== undefined,
+      startedAtMs: nowMs(),
+      nowMs,
+    },
+    ...{ metrics, upstreams: cache },
+    transfers: {
+      ...{ downloads: inFlight, uploads, reads },
+      backlog: () => downloads.backlog(),
+      nameOf: async (narName: NarName) => {
+        const name = known.of(narName);
+        return typeof name === "string" ? name : await clock.within(name, NAME_WITHIN_MS);
+      },
+    },
+  };
+  const members = buildMembers(parts, { ...shared, problems }, isDraining);
+  const reports = { problems, members: members ?? { list: () => [] } };
+  const sources = {
+    ...shared,
+    history,
+    storage: { ...figures, budget, pins },
+    reports,
+  };
+  const stats = (query: StatsQuery) => gatherStats(sources, query);
+  // Without a signature of ours, clients have to trust the keys of the upstreams.
+  const publicKeys = publicKey === undefined ? trustedKeys.map(({ text }) => text) : [publicKey];
+  const page = loadedPage();
+  const explainer = new Explainer({
+    metadata,
+    kept,
+    pins: pinReads,
+    keys: [...trustedKeys, ...parts.writes.uploads.keys],
+    negative,
+    record,
+    ...{ downloads, waits },
+    log,
+    hasLimit: () => budget.limitBytes < Infinity,
+  });
+  const names: NameFinder = {
+    async findNamed(text, countMax, signal) {
+      const stored = await metadata.findNamed(text, countMax, signal);
+      return stored.length > 0 ? stored : record.findNamed(text, countMax);
+    },
+  };
+  const searches = new Searches({ explainer, planner, plans, names });
+  return {
+    routes: [
+      statsRoute(stats),
+      clientConfigRoute({ publicKeys, usesTls, reachableUrl }),
+      explainRoute({ searches }),
+      pageRoute({
+        ...{ page, stats, searches, pulls, publicKeys, usesTls, reachableUrl },
+        hasMetrics: parts.telemetry.hasMetricsRoute,
+      }),
+      ...pullRoutes({ pulls, page, nowMs }),
+      SIGN_IN_ROUTE,
+    ],
+    pinsChanged: () => pins.changed(),
+    stopping: () => searches[Symbol.dispose](),
+    reportToMembers: async () => await members?.exchange(),
+    async [Symbol.asyncDispose]() {
+      searches[Symbol.dispose]();
+      await members?.[Symbol.asyncDispose]();
+      await pins[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The page. Its modules load for its first visitor: most larders have none. */
+function loadedPage(): () => Promise<Page> {
+  const source = readPageSource();
+  let page: Promise<Page> | undefined;
+  const load = async () => new (await import("../http/page/page.ts")).Page(source);
+  return () => page ??= load();
+}
+
+function buildMembers(
+  { stores, nowMs, telemetry: { members, metrics, log } }: AppParts,
+  sources: Omit<MemberFigureSources, "own">,
+  isDraining: () => boolean,
+): MemberReports | undefined {
+  if (members === undefined) return undefined;
+  const { board, isShared, ...own } = members;
+  const gatherer = new MemberGatherer({ ...sources, own: { ...own, isDraining } });
+  const status = () => gatherer.status();
+  const self = stores.space.owner;
+  const reports = new MemberReports({ board, self, isShared, status, nowMs, log });
+  for (const state of MEMBER_STATES) {
+    metrics.gauge("members", { state }, () => reports.count(state));
+  }
+  return reports;
+}
+
+/** Reads the files of the page; the executable embeds them. */
+function readPageSource(): PageSource {
+  return {
+    template: read("page.html"),
+    style: read("page.css"),
+    script: read("page.js"),
+  };
+}
+
+function read(name: string): string {
+  return Deno.readTextFileSync(new URL(`../http/page/${name}`, import.meta.url));
 }
