@@ -4,7 +4,7 @@ import {
   type ExportProgress,
   type ExportWatcher,
 } from "../cache/export/export_closures.ts";
-import { createSigner } from "../cache/narinfo/own_signature.ts";
+import { createSigner } from "../cache/narinfo/serve_narinfo.ts";
 import type { Settings } from "../config/options.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
 import { openPresentBackEnds } from "./back_ends/back_ends.ts";

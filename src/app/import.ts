@@ -4,7 +4,7 @@ import { Importer } from "../cache/import/importer.ts";
 import type { Handling } from "../cache/import/import_nar.ts";
 import type { ImportSource } from "../cache/import/import_source.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
-import { createSigner } from "../cache/narinfo/own_signature.ts";
+import { createSigner } from "../cache/narinfo/serve_narinfo.ts";
 import { NarinfoUploads } from "../cache/upload/narinfo_uploads.ts";
 import { SignedPaths } from "../cache/upload/signed_paths.ts";
 import type { Settings } from "../config/options.ts";

@@ -3,10 +3,9 @@ import type { NarFinder, NarRecord } from "../metadata/metadata_store.ts";
 import type { NarName } from "../nix/nar_name.ts";
 import type { ActiveReads } from "../space/active_reads.ts";
 import type { Client, NarAnswer, Requester } from "./nar/nar_answer.ts";
-import type { Download } from "./download/download.ts";
+import type { Download } from "./download/run_download.ts";
 import type { Downloads } from "./download/downloads.ts";
-import type { KeptNars } from "./kept/kept_nars.ts";
-import { openStored, type StoredAnswerDeps } from "./kept/stored_answer.ts";
+import { type KeptNars, openStored, type StoredAnswerDeps } from "./kept/kept_nars.ts";
 import { announcedFileSize } from "./nar/nar_naming.ts";
 
 export interface MemberNarServerDeps {

@@ -1,6 +1,6 @@
 import type { NarRecord, NarSource } from "../metadata/metadata_store.ts";
 import type { NarBody, NarRequest } from "../upstream/upstream.ts";
-import { NotKept } from "./download/download.ts";
+import { NotKept } from "./download/run_download.ts";
 import type { Downloads } from "./download/downloads.ts";
 import { FetchError } from "./fetch/nar_fetcher.ts";
 import type { NarClient } from "./fetch/sink_fetcher.ts";

@@ -27,13 +27,17 @@ import {
   WHOLE_BYTES_MAX,
   WHOLE_WAIT_MS,
 } from "./nar/nar_answer.ts";
-import { type Download, type DownloadReader, KeptElsewhere, NotKept } from "./download/download.ts";
+import {
+  type Download,
+  type DownloadReader,
+  KeptElsewhere,
+  NotKept,
+} from "./download/run_download.ts";
 import type { Downloads, JoinedDownload } from "./download/downloads.ts";
 import type { NarPart } from "./fetch/nar_fetcher.ts";
-import type { KeptNars } from "./kept/kept_nars.ts";
+import { type KeptNars, openStored } from "./kept/kept_nars.ts";
 import { formFacts, type NarForms, unknownFacts } from "./forms/nar_forms.ts";
 import { formerNames, mayRecompress, RECOMPRESSED } from "./forms/recompressed.ts";
-import { openStored } from "./kept/stored_answer.ts";
 import { fileSizeLimit, tagOf } from "./nar/nar_naming.ts";
 import {
   openPassThrough,
@@ -43,7 +47,7 @@ import {
 import type { NarRequestWatcher } from "./prefetch/prefetch_ports.ts";
 import { DescribedNar, type UnnamedNarServer } from "./serve_unnamed_nar.ts";
 import type { MemberDownloads } from "./serve_member_download.ts";
-import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
+import { statNar, type StatNarDeps } from "./sources/nar_attempts.ts";
 import type { Touches } from "./touches.ts";
 
 /** Attempts to join another member's download, which may end between the query and the join. */

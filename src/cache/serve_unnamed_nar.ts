@@ -9,7 +9,7 @@ import type { Loops } from "../upstream/loops.ts";
 import type { UpstreamPool } from "../upstream/upstream_pool.ts";
 import type { NarAnswer, NarFacts, Requester } from "./nar/nar_answer.ts";
 import { openPassThrough, type PassThroughDeps } from "./pass_through/pass_through.ts";
-import { statNar, type StatNarDeps } from "./sources/stat_nar.ts";
+import { statNar, type StatNarDeps } from "./sources/nar_attempts.ts";
 
 /** Lookups of names at the upstreams at a time. */
 const LOOKUPS_MAX = 64;

@@ -1,5 +1,4 @@
 import { Failure } from "../base/failure.ts";
-import { HeldRead } from "../base/held_read.ts";
 import { ReadTurns, type Waiter } from "../base/read_turns.ts";
 import { readReferenceGraph } from "../closure/reference_graph.ts";
 import { type ReferrerGraph, referrersIn, rootsReaching } from "../closure/roots_reaching.ts";
@@ -11,6 +10,7 @@ import {
   type PinRoot,
 } from "../metadata/metadata_store.ts";
 import type { StorePathHash } from "../nix/store_path.ts";
+import type { Timer } from "../runtime/clock.ts";
 import { clock } from "../runtime/current.ts";
 import { type HeldName, heldNames } from "./pin_name.ts";
 import type { ClosureLister, PinnedClosure } from "./pinned_closures.ts";
@@ -22,7 +22,7 @@ const GRAPH_LIMIT_MS = 5_000;
 /** Time after which the pins are read again: another member may have changed them. */
 const PINS_FOR_MS = 1_000;
 
-export interface PinReadsDeps {
+interface PinReadsDeps {
   readonly metadata: PinFinder & PinNameFinder & Pick<GraphFinder, "graphRows">;
   readonly closures: Pick<ClosureLister, "list">;
   /** Another number after each change of rows and pins. */
@@ -162,4 +162,48 @@ function isSame(some: readonly PinRoot[], others: readonly PinRoot[]): boolean {
       pin.rolls === other.rolls && pin.names?.join() === other.names?.join() &&
       pin.keepComplete === other.keepComplete && pin.look?.atMs === other.look?.atMs;
   });
+}
+
+/** Time without a request after which the result goes. */
+const IDLE_MAX_MS = 10_000;
+
+interface Held<Value> {
+  readonly key: readonly unknown[];
+  readonly value: Promise<Value>;
+}
+
+/**
+ * The result of an expensive read, for those that ask for it before anything changes. It goes after
+ * ten seconds without a request: it may be large.
+ */
+class HeldRead<Value> implements Disposable {
+  #held: Held<Value> | undefined;
+  #timer: Timer | undefined;
+
+  /** The held result if it has the same key, else that of `read`. It holds no failure. */
+  async get(key: readonly unknown[], read: () => Promise<Value>): Promise<Value> {
+    this.#timer?.cancel();
+    const held = this.#held;
+    const isSame = held?.key.every((part, at) => part === key[at]) ?? false;
+    const reading = held !== undefined && isSame ? held : { key, value: read() };
+    this.#held = reading;
+    try {
+      const value = await reading.value;
+      this.#dropLater();
+      return value;
+    } catch (error) {
+      if (this.#held === reading) this.#held = undefined;
+      throw error;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#timer?.cancel();
+    this.#held = undefined;
+  }
+
+  #dropLater(): void {
+    this.#timer?.cancel();
+    this.#timer = clock.after(IDLE_MAX_MS, () => void (this.#held = undefined), false);
+  }
 }

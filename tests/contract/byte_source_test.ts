@@ -1,8 +1,7 @@
 import type { Bytes } from "../../src/base/bytes.ts";
 import type { ByteSource } from "../../src/base/direct_stream.ts";
 import { Notifier } from "../../src/base/notifier.ts";
-import { StreamSource } from "../../src/base/stream_source.ts";
-import { GrowingFile, GrowingSource } from "../../src/cache/download/growing_file.ts";
+import { GrowingFile, GrowingSource, StreamSource } from "../../src/cache/download/growing_file.ts";
 import { OpenNarFile } from "../../src/storage/local/local_nar_store.ts";
 import { memorySource } from "../support/memory_source.ts";
 import { tempFolder } from "../support/temp_folder.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Explanation } from "../../src/cache/explain/explanation.ts";
-import { PathRecord } from "../../src/cache/nar/path_record.ts";
+import { PathRecord } from "../../src/cache/nar/store_path_names.ts";
 import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import type { NarName } from "../../src/nix/nar_name.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
 import { type ByteSource, DirectStream } from "../../src/base/direct_stream.ts";
-import { StreamSource } from "../../src/base/stream_source.ts";
+import { StreamSource } from "../../src/cache/download/growing_file.ts";
 import { BodyReader } from "../../src/http/server/answer_writer.ts";
 import { memorySource } from "../support/memory_source.ts";
 import { checkProperty } from "../support/property.ts";

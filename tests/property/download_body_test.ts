@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
-import { Download } from "../../src/cache/download/download.ts";
-import type { DownloadEvent } from "../../src/cache/fetch/download_state.ts";
+import { Download } from "../../src/cache/download/run_download.ts";
+import type { DownloadEvent } from "../../src/cache/verify/download_state.ts";
 import { GrowingFile } from "../../src/cache/download/growing_file.ts";
 import { BodyReader } from "../../src/http/server/answer_writer.ts";
 import { sha256FromDigest } from "../../src/nix/hash.ts";

@@ -7,7 +7,7 @@ import {
   knownFileSize,
   nextState,
   readableUpTo,
-} from "../../src/cache/fetch/download_state.ts";
+} from "../../src/cache/verify/download_state.ts";
 import { checkProperty } from "../support/property.ts";
 
 const size = fc.integer({ min: 0, max: 1_000 });

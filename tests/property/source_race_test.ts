@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { firstToAnswer, type SourceAttempt } from "../../src/cache/sources/source_race.ts";
+import { firstToAnswer, type SourceAttempt } from "../../src/cache/sources/nar_attempts.ts";
 import { PlayedTime } from "../support/played_time.ts";
 import { checkProperty } from "../support/property.ts";
 

@@ -4,7 +4,7 @@ import { openDatabase } from "../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { CacheFolder } from "../../src/cache/export/cache_folder.ts";
 import { exportClosures, type NotExported } from "../../src/cache/export/export_closures.ts";
-import { createSigner } from "../../src/cache/narinfo/own_signature.ts";
+import { createSigner } from "../../src/cache/narinfo/serve_narinfo.ts";
 import { fsck, type FsckProblem } from "../../src/cache/reconcile/fsck.ts";
 import type { HandOver } from "../../src/http/routes/nar.ts";
 import type { Metrics } from "../../src/telemetry/metrics.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { Demotions } from "../../src/cache/sources/demotions.ts";
+import { Demotions } from "../../src/cache/sources/nar_candidates.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
 import type { NarFetcher } from "../../src/cache/fetch/nar_fetcher.ts";
 import type { NarMeasure, VerifyOrder } from "../../src/cache/verify/nar_verifier.ts";

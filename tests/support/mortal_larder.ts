@@ -1,17 +1,19 @@
 import { SizeLimit } from "../../src/space/size_limit.ts";
-import { Demotions } from "../../src/cache/sources/demotions.ts";
+import { Demotions } from "../../src/cache/sources/nar_candidates.ts";
 import { Downloads } from "../../src/cache/download/downloads.ts";
 import { PassThroughTransfers } from "../../src/cache/pass_through/pass_through_transfers.ts";
 import { SinkFetcher } from "../../src/cache/fetch/sink_fetcher.ts";
 import { NarForms } from "../../src/cache/forms/nar_forms.ts";
 import { KeptNars } from "../../src/cache/kept/kept_nars.ts";
-import { NegativeCache } from "../../src/cache/narinfo/negative_cache.ts";
-import { createSigner } from "../../src/cache/narinfo/own_signature.ts";
+import {
+  createSigner,
+  NarinfoServer,
+  NegativeCache,
+} from "../../src/cache/narinfo/serve_narinfo.ts";
 import { Remover } from "../../src/cache/remove.ts";
 import { NarServer } from "../../src/cache/serve_nar.ts";
 import { NarinfoFetches } from "../../src/cache/narinfo/narinfo_fetches.ts";
 import { NO_PREFETCH } from "../../src/cache/prefetch/prefetch_ports.ts";
-import { NarinfoServer } from "../../src/cache/narinfo/serve_narinfo.ts";
 import { Touches } from "../../src/cache/touches.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";

@@ -17,7 +17,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { DocumentPool, OpenDocument } from "../../upstream/document_pool.ts";
 import type { Loops } from "../../upstream/loops.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
-import type { NegativeCache } from "../narinfo/negative_cache.ts";
+import type { NegativeCache } from "../narinfo/serve_narinfo.ts";
 import type { Touches } from "../touches.ts";
 import { decodeEncoded } from "../verify/decode_encoded.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";

@@ -1,9 +1,8 @@
 import type { Bytes } from "../../base/bytes.ts";
+import type { BufferLender, ByteSource } from "../../base/direct_stream.ts";
 import { Failure } from "../../base/failure.ts";
 import { readFully, removeIfPresent } from "../../base/files.ts";
-import type { BufferLender, ByteSource } from "../../base/direct_stream.ts";
 import type { Notifier } from "../../base/notifier.ts";
-import { StreamSource } from "../../base/stream_source.ts";
 import { type NarName, parseNarName } from "../../nix/nar_name.ts";
 import { files } from "../../runtime/current.ts";
 import type { OpenFile } from "../../runtime/files.ts";
@@ -96,7 +95,7 @@ export function narNameOfReceived(path: string): NarName | undefined {
   return parseNarName(name.slice(0, wordAt));
 }
 
-export interface GrowingSourceParts {
+interface GrowingSourceParts {
   readonly file: GrowingFile;
   readonly start: number;
   /** Ends with the source. */
@@ -174,5 +173,47 @@ export class GrowingSource implements ByteSource {
     this.#parts.file.readInto(bytes, this.#position);
     this.#position += bytes.length;
     return bytes.length;
+  }
+}
+
+/** Copies the pieces of a stream into the reader's buffer. */
+export class StreamSource implements ByteSource {
+  readonly #reader: ReadableStreamDefaultReader<Bytes>;
+  #piece = new Uint8Array(0);
+  #taken = 0;
+
+  constructor(stream: ReadableStream<Bytes>) {
+    this.#reader = stream.getReader();
+  }
+
+  async read(lend: BufferLender): Promise<number> {
+    while (this.#taken === this.#piece.length) {
+      const { done, value } = await this.#reader.read();
+      if (done) return 0;
+      this.#piece = value;
+      this.#taken = 0;
+    }
+    const left = this.#piece.subarray(this.#taken);
+    const buffer = lend(left.length);
+    const length = Math.min(left.length, buffer.length);
+    buffer.set(left.subarray(0, length));
+    this.#taken += length;
+    return length;
+  }
+
+  /** A stalled client keeps the whole piece. */
+  get heldBytes(): number {
+    return this.#piece.buffer.byteLength;
+  }
+
+  rewind(byteLength: number): void {
+    this.#taken -= byteLength;
+  }
+
+  close(): void {
+    this.#piece = new Uint8Array(0);
+    this.#taken = 0;
+    // The reader is done: nobody needs the error of a stream's end.
+    this.#reader.cancel().catch(() => undefined);
   }
 }

@@ -13,8 +13,13 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { AskedUpstreams } from "../../upstream/asked_upstreams.ts";
 import type { Downloads } from "../download/downloads.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
-import type { PathRecord, RecordedNar, RecordedPace, UpstreamAnswer } from "../nar/path_record.ts";
-import type { NegativeCache } from "../narinfo/negative_cache.ts";
+import type {
+  PathRecord,
+  RecordedNar,
+  RecordedPace,
+  UpstreamAnswer,
+} from "../nar/store_path_names.ts";
+import type { NegativeCache } from "../narinfo/serve_narinfo.ts";
 import type {
   ExplainedAnswer,
   ExplainedSignature,
@@ -22,7 +27,7 @@ import type {
   PinReaching,
 } from "./explanation.ts";
 import { SLOW_ANSWER_MS } from "../../upstream/upstream.ts";
-import { SLOW_BYTES_PER_SECOND } from "../sources/nar_paces.ts";
+import { SLOW_BYTES_PER_SECOND } from "../sources/nar_candidates.ts";
 import { reasonsOf } from "./reasons.ts";
 
 /** The entries that eviction takes next, read once for each explanation. */

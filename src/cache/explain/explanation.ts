@@ -1,4 +1,4 @@
-import type { TransferProgress } from "../fetch/transfer_progress.ts";
+import type { TransferProgress } from "../fetch/nar_fetcher.ts";
 import type { SignatureCheck } from "../../nix/trusted_keys.ts";
 import type { LimitSource } from "../../space/size_limit.ts";
 

@@ -10,9 +10,8 @@ import { narName as plainName, renamedNar, stemOf } from "../../nix/nar_name.ts"
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
 import type { NarReader } from "../../storage/nar_store.ts";
-import { asKept } from "../forms/narinfo_as_kept.ts";
+import { asKept, type Signer } from "../narinfo/serve_narinfo.ts";
 import { formOf } from "../forms/recompressed.ts";
-import type { Signer } from "../narinfo/own_signature.ts";
 import type { CacheFolder } from "./cache_folder.ts";
 
 export interface ExportDeps {

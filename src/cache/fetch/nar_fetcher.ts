@@ -1,8 +1,17 @@
-import { Failure } from "../../base/failure.ts";
-import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
-import { NoAnswer, type NoAnswerReason } from "../../upstream/upstream.ts";
 import type { Bytes } from "../../base/bytes.ts";
+import type { ClientAddresses, ListedClients } from "../../base/client_addresses.ts";
+import { Failure } from "../../base/failure.ts";
+import type { RecentRate } from "../../base/recent_rate.ts";
+import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
+import type { NarName } from "../../nix/nar_name.ts";
+import { clock } from "../../runtime/current.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import type { Span, SpanStart, Tracer } from "../../telemetry/tracer.ts";
+import type { NarRates } from "../../upstream/pooled_upstream.ts";
+import { NoAnswer, type NoAnswerReason } from "../../upstream/upstream.ts";
+import { requestFacts } from "../../upstream/watched_sources.ts";
 import { announcedFileSize, fileSizeLimit, hasKnownFileHash } from "../nar/nar_naming.ts";
+import type { DownloadState } from "../verify/download_state.ts";
 
 /** The facts of a NAR file before any source has answered. */
 export interface NarOrder {
@@ -173,4 +182,165 @@ export class FetchError extends Error {
 export function fetchFailureOf(error: unknown): FetchFailure {
   if (error instanceof FetchError || error instanceof NoAnswer) return error.reason;
   return error instanceof Failure ? "status" : "upstream";
+}
+
+/** The result of a failed fetch, as label of the upstream's metrics. */
+const RESULTS = {
+  timeout: "timeout",
+  unreachable: "unreachable",
+  status: "status",
+  upstream: "broken",
+  stalled: "broken",
+  size: "garbage",
+  differs: "garbage",
+  outrun: "cancelled",
+  room: "cancelled",
+  disk: "cancelled",
+  cancelled: "cancelled",
+} as const satisfies Readonly<Record<FetchFailure, string>>;
+
+interface FetchObservers {
+  readonly metrics: Metrics;
+  readonly tracer: Tracer;
+  /** False for another member, whose bytes an upstream has sent to it. Default: true. */
+  readonly isUpstream?: (url: string) => boolean;
+  /** Has the bytes of each transfer as they come. */
+  readonly rates?: Pick<NarRates, "begin">;
+}
+
+/**
+ * A span for each source of a NAR file, up to its last byte. It times the requests to upstreams,
+ * and counts the received bytes.
+ */
+export function observedFetcher<Order>(
+  inner: NarFetcher<Order>,
+  { metrics, tracer, isUpstream = () => true, rates }: FetchObservers,
+): NarFetcher<Order> {
+  const bytes = metrics.series("upstream_bytes_total", {});
+  return {
+    begin(order: Order, listener: FetchListener): NarFetch {
+      let counted = 0;
+      let isCounting = true;
+      let noteRate: ((bytes: number) => void) | undefined;
+      const count = (received: number) => {
+        const more = Math.max(0, received - counted);
+        if (isCounting) bytes.add(more);
+        noteRate?.(more);
+        counted = Math.max(counted, received);
+      };
+      const fetch = inner.begin(order, {
+        progress(progress) {
+          if (progress.type === "bytes") count(progress.received);
+          listener.progress(progress);
+        },
+        room: (wanted) => listener.room(wanted),
+      });
+      return {
+        from: (source, taken, isFinal) =>
+          tracer.span(sourceSpan(source), async (span) => {
+            const startedAtMs = clock.nowMs();
+            const { upstream } = source;
+            const isCounted = isUpstream(upstream);
+            const outcome = await fetch.from(source, () => {
+              isCounting = isCounted;
+              noteRate = isCounted ? rates?.begin(upstream) : undefined;
+              taken?.();
+            }, isFinal);
+            if (outcome.type === "end") count(outcome.fileSize);
+            noteOutcome(span, outcome);
+            if (!isCounted) return outcome;
+            const result = resultOf(outcome);
+            metrics.histogram("upstream_request_duration_seconds", { upstream, result })
+              .observe((clock.nowMs() - startedAtMs) / 1_000);
+            return outcome;
+          }),
+        [Symbol.dispose]: () => fetch[Symbol.dispose](),
+      };
+    },
+  };
+}
+
+function sourceSpan({ upstream, location }: NarSource): SpanStart {
+  return { name: "GET nar", kind: "client", facts: requestFacts(upstream, location) };
+}
+
+function resultOf(outcome: FetchOutcome) {
+  if (outcome.type === "failed") return RESULTS[outcome.reason];
+  return outcome.type === "end" ? "found" : outcome.type;
+}
+
+const GIVEN_UP_REASONS: readonly FetchFailure[] = ["cancelled", "outrun"];
+
+/** Notes the outcome on the span. A cancelled fetch is no failure. */
+function noteOutcome(span: Span, outcome: FetchOutcome): void {
+  const { type, status } = outcome;
+  const isCancelled = type === "failed" && GIVEN_UP_REASONS.includes(outcome.reason);
+  span.set({
+    "larder.upstream.result": isCancelled ? "cancelled" : type,
+    ...(status === undefined ? {} : { "http.response.status_code": status }),
+    ...(type === "end" ? { "larder.nar.file_size": outcome.fileSize } : {}),
+  });
+  if (type === "failed" && !isCancelled) span.fail(outcome.reason);
+}
+
+/** The progress of one NAR file in flight. */
+export interface TransferProgress {
+  readonly narName: NarName;
+  readonly state: "opening" | "receiving" | "verifying";
+  /** Bytes of the file on disk, or received for a pass-through or from an upload. */
+  readonly receivedBytes: number;
+  /** The size of the whole file, where it is known. */
+  readonly fileSize: number | undefined;
+  /** Rate of the last seconds; `undefined` in the first one, and while no bytes are expected. */
+  readonly bytesPerSecond: number | undefined;
+  readonly startedAtMs: number;
+  readonly clients: ListedClients;
+}
+
+/** A download, or a pass-through. */
+interface TransferFacts extends Pick<TransferProgress, "fileSize" | "startedAtMs"> {
+  readonly name: NarName;
+  readonly state: DownloadState;
+  readonly clients: Pick<ClientAddresses, "listed">;
+  /** `undefined` before the first source. */
+  readonly rate: RecentRate | undefined;
+}
+
+/** NAR files in flight. */
+export interface InFlight {
+  readonly count: number;
+  /** The progress of at most `countMax` files, the oldest first. */
+  progress(countMax: number): readonly TransferProgress[];
+}
+
+/** The files in flight of several places together. */
+export function allInFlight(places: readonly InFlight[]): InFlight {
+  return {
+    get count() {
+      return places.reduce((sum, { count }) => sum + count, 0);
+    },
+    progress: (countMax) =>
+      places.flatMap((place) => place.progress(countMax))
+        .toSorted((a, b) => a.startedAtMs - b.startedAtMs)
+        .slice(0, countMax),
+  };
+}
+
+/** `undefined` for a transfer that has failed. */
+export function progressOf(
+  { name: narName, state: now, fileSize, startedAtMs, clients, rate }: TransferFacts,
+): TransferProgress | undefined {
+  const bytesPerSecond = now.state === "receiving" ? rate?.bytesPerSecond : undefined;
+  const common = { narName, fileSize, bytesPerSecond, startedAtMs, clients: clients.listed() };
+  switch (now.state) {
+    case "opening":
+      return { ...common, state: "opening", receivedBytes: 0 };
+    case "receiving":
+      return { ...common, state: "receiving", receivedBytes: now.received };
+    case "received":
+    case "kept":
+      return { ...common, state: "verifying", receivedBytes: now.fileSize };
+    case "failed":
+      return undefined;
+  }
 }

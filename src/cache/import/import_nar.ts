@@ -14,7 +14,7 @@ import { narRowOf } from "../nar/nar_naming.ts";
 import { FileMeasure, type MeasuredNar } from "../upload/file_measure.ts";
 import { SpoolFile } from "../upload/spool_file.ts";
 import { type MeasuredFile, stageNar, type StageNarDeps } from "../upload/stage_nar.ts";
-import { UploadRefused } from "../upload/upload_outcome.ts";
+import { UploadRefused } from "../upload/upload_body.ts";
 import { checkNarFacts } from "../verify/check_nar.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { type FileIdentity, ForeignFile } from "./foreign_file.ts";

@@ -1,20 +1,32 @@
+import type { LRUCache } from "lru-cache";
 import { Failure, messageOf } from "../../base/failure.ts";
-import type { MetadataStore, NarinfoRow, NarRecord } from "../../metadata/metadata_store.ts";
-import type { NarName } from "../../nix/nar_name.ts";
+import { lruOf } from "../../base/lru.ts";
+import type {
+  KeptFile,
+  MetadataStore,
+  NarinfoRow,
+  NarRecord,
+} from "../../metadata/metadata_store.ts";
+import { formatFormerNames } from "../../nix/former_names.ts";
+import { formatSha256 } from "../../nix/hash.ts";
+import { type NarName, type NarStem, renamedNar } from "../../nix/nar_name.ts";
+import type { Narinfo } from "../../nix/narinfo.ts";
+import { parseNarinfo } from "../../nix/narinfo_parse.ts";
+import { type OwnSignature, signNarinfo } from "../../nix/sign_narinfo.ts";
+import type { SecretKey } from "../../nix/signature.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import type { Loops } from "../../upstream/loops.ts";
-import { asKept } from "../forms/narinfo_as_kept.ts";
+import { RECOMPRESSED } from "../forms/recompressed.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
 import type { CacheResult } from "../nar/nar_answer.ts";
+import { narUrlOf } from "../nar/nar_naming.ts";
 import type { ClientNarinfoRequest, NarinfoResponseWatcher } from "../prefetch/prefetch_ports.ts";
-import type { Demotions } from "../sources/demotions.ts";
+import type { Demotions } from "../sources/nar_candidates.ts";
 import type { Touches } from "../touches.ts";
 import type { NarinfoFetches, NarinfoRequest } from "./narinfo_fetches.ts";
 import type { NarinfoRefresh } from "./narinfo_refresh.ts";
-import type { NegativeCache } from "./negative_cache.ts";
-import type { Signer } from "./own_signature.ts";
 
 /** `text` is `undefined` for an absent narinfo. */
 export interface NarinfoAnswer {
@@ -35,7 +47,7 @@ const KNOWN_ABSENT: NarinfoAnswer = {
   isFirstOfPrefetch: false,
 };
 
-export interface NarinfoServerDeps {
+interface NarinfoServerDeps {
   /** The rows of narinfos, and the signature that goes below each. */
   readonly rows: {
     readonly metadata: Pick<MetadataStore, "findNarinfo" | "findNar" | "sourcesOf">;
@@ -226,4 +238,103 @@ export function seenOfLate(
   { nowMs, lostAtMs = 0 }: { readonly nowMs: number; readonly lostAtMs: number | undefined },
 ): boolean {
   return nowMs - seenAtMs <= SEEN_MAX_MS && seenAtMs > lostAtMs;
+}
+
+/** The lines about the NAR file. No signature covers them. */
+const FILE_LINE_REGEXP = /^(?:URL|Compression|FileHash|FileSize): .*\n/gm;
+
+/** The text of a narinfo, with the lines of the file that larder keeps of its NAR. */
+export function asKept(text: string, nar: NarRecord): string {
+  const { name, kept } = nar;
+  if (kept === undefined || isClaimed(nar, kept)) return text;
+  const { form = nar.compression, fileHash, fileSize } = kept;
+  const lines = `URL: ${narUrlOf(renamedNar(name, form))}\nCompression: ${form}\n` +
+    `FileHash: ${formatSha256(fileHash)}\nFileSize: ${fileSize}\n`;
+  return text.replace(FILE_LINE_REGEXP, (line) => line.startsWith("URL") ? lines : "");
+}
+
+/** True for the file of the narinfo's claims. That of an upstream's form of the NAR has none. */
+function isClaimed(
+  { compression, fileHash: claimedHash, fileSize: claimedSize }: NarRecord,
+  { form, fileHash, fileSize }: KeptFile,
+): boolean {
+  if (form !== undefined) return false;
+  if (claimedHash === undefined && compression === RECOMPRESSED) return false;
+  return fileHash === (claimedHash ?? fileHash) && fileSize === (claimedSize ?? fileSize);
+}
+
+/** Adds our signature beside the upstream's. */
+export interface Signer {
+  sign(narinfo: Narinfo): OwnSignature | undefined;
+  /** The text to serve: the stored one, with a signature of the current key. */
+  textOf(row: NarinfoRow): string;
+  /** The signed names by which clients remember the NAR; `undefined` without a key. */
+  formerNames(
+    nar: Pick<Narinfo, "narHash" | "narSize">,
+    stems: readonly NarStem[],
+  ): string | undefined;
+}
+
+/** A signer of narinfos with a trusted signature. Without a key it signs nothing. */
+export function createSigner(key: SecretKey | undefined): Signer {
+  const publicKey = key?.publicKey.text;
+
+  function sign(narinfo: Narinfo): OwnSignature | undefined {
+    return key && signNarinfo(key, narinfo);
+  }
+
+  return {
+    sign,
+    formerNames: (nar, stems) => key && formatFormerNames(key, nar, stems),
+    textOf(row) {
+      if (publicKey === undefined || !row.trusted) return row.body;
+      const kept = row.ownSignature;
+      // The key may have changed since the narinfo was stored; signing takes 20 µs.
+      const signature = kept?.publicKey === publicKey ? kept : sign(parseNarinfo(row.body));
+      return signature === undefined ? row.body : `${row.body}Sig: ${signature.text}\n`;
+    },
+  };
+}
+
+/** A bulk query of a large system asks for some ten thousand paths. */
+const ENTRIES_MAX = 50_000;
+
+/** Store paths or documents that no upstream has, remembered for a short time. */
+export class NegativeCache<Name extends string = StorePathHash> {
+  readonly #entries: LRUCache<Name, true> | undefined;
+  #clearings = 0;
+
+  /** A cache of `ttlMs`; with 0 it remembers nothing. */
+  constructor(ttlMs: number) {
+    this.#entries = ttlMs > 0 ? lruOf({ countMax: ENTRIES_MAX, ttlMs }) : undefined;
+  }
+
+  has(name: Name): boolean {
+    return this.#entries?.get(name) ?? false;
+  }
+
+  /** The count of clearings: read it before the request, for `add`. */
+  get clearings(): number {
+    return this.#clearings;
+  }
+
+  /**
+   * Call it only when every upstream answered that it does not have `name`. Ignored when
+   * `clearings` has changed since the request began.
+   */
+  add(name: Name, clearings: number): void {
+    if (clearings === this.#clearings) this.#entries?.set(name, true);
+  }
+
+  /** Call it when an upstream is up again: it may have any of the entries. */
+  clear(): void {
+    this.#clearings++;
+    this.#entries?.clear();
+  }
+
+  /** Call it when `name` is here: a request that began before may not report it absent. */
+  remove(name: Name): void {
+    this.#clearings++;
+    this.#entries?.delete(name);
+  }
 }

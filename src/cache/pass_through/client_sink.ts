@@ -5,7 +5,6 @@ import { Failure, messageOf } from "../../base/failure.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
 import type { NarSource } from "../../metadata/metadata_store.ts";
 import { sha256FromDigest } from "../../nix/hash.ts";
-import { type DownloadState, nextState, readableUpTo } from "../fetch/download_state.ts";
 import {
   type FetchEnd,
   FetchError,
@@ -16,6 +15,7 @@ import {
   type NarSink,
   type ResumePoint,
 } from "../fetch/nar_fetcher.ts";
+import { type DownloadState, nextState, readableUpTo } from "../verify/download_state.ts";
 import { WHOLE_BYTES_MAX } from "../nar/nar_answer.ts";
 import { hasKnownFileHash } from "../nar/nar_naming.ts";
 import { checkFile, checkNar } from "../verify/check_nar.ts";

@@ -20,9 +20,8 @@ import {
   type NarFailure,
   type NarTarget,
 } from "../sources/nar_attempts.ts";
-import { Mismatch } from "../verify/check_nar.ts";
+import { Mismatch, verifySpan } from "../verify/check_nar.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
-import { verifySpan } from "../verify/verify_span.ts";
 import { ClientReader, ClientSink } from "./client_sink.ts";
 import type { PassThroughTransfers } from "./pass_through_transfers.ts";
 

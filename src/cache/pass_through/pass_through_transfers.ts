@@ -1,7 +1,7 @@
 import { ClientAddresses } from "../../base/client_addresses.ts";
 import type { NarName } from "../../nix/nar_name.ts";
-import { knownFileSize } from "../fetch/download_state.ts";
-import { type InFlight, progressOf, type TransferProgress } from "../fetch/transfer_progress.ts";
+import { type InFlight, progressOf, type TransferProgress } from "../fetch/nar_fetcher.ts";
+import { knownFileSize } from "../verify/download_state.ts";
 import type { ClientSink } from "./client_sink.ts";
 
 /** One NAR file in flight to one client. */

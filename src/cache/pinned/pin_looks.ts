@@ -1,8 +1,10 @@
-import { Failure, messageOf } from "../../base/failure.ts";
 import { EitherSignal } from "../../base/either_signal.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
+import { counted } from "../../base/format_units.ts";
 import { lruOf } from "../../base/lru.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
 import type { WorkLeases } from "../../locks/work_leases.ts";
+import type { Changed } from "../../metadata/change_feed.ts";
 import {
   LOST_MAX,
   type NarFinder,
@@ -13,7 +15,6 @@ import {
   type PinNoter,
   type PinRoot,
 } from "../../metadata/metadata_store.ts";
-import type { Changed } from "../../metadata/change_feed.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";
@@ -26,13 +27,11 @@ import {
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { OutageLog } from "../../telemetry/outage_log.ts";
 import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { Downloads } from "../download/downloads.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
-import type { FetchedNarinfo } from "../narinfo/fetch_narinfo.ts";
-import type { NarinfoFetches } from "../narinfo/narinfo_fetches.ts";
-import { PinProblem } from "./pin_problem.ts";
-import type { VerifyEvent } from "./verify_event.ts";
+import type { FetchedNarinfo, NarinfoFetches } from "../narinfo/narinfo_fetches.ts";
 
 /** Between two looks for pins that are due. */
 const TICK_MS = 60_000;
@@ -785,3 +784,105 @@ async function eachOf<Item, Result>(
   await Promise.all(Array.from({ length: reads ? 1 : AT_ONCE }, worker));
   return results;
 }
+
+const NAMES_MAX = 3;
+
+interface PinProblemDeps {
+  readonly nameOf: (storePathHash: StorePathHash) => Promise<string | undefined>;
+  readonly log: Logger;
+}
+
+interface LookedAt extends PinRoot {
+  readonly look: PinLook;
+}
+
+/** The problem of pins that were complete, or are to be kept so, and are not. */
+class PinProblem {
+  readonly #deps: PinProblemDeps;
+  readonly #outage;
+  #state = "";
+
+  constructor(deps: PinProblemDeps) {
+    this.#deps = deps;
+    this.#outage = new OutageLog(deps.log, "pinned-closures-complete");
+  }
+
+  /** Begins, changes or ends the problem, by the last looks at all pins. */
+  async judge(pins: readonly PinRoot[]): Promise<void> {
+    const short = pins.filter(isShort);
+    const state = short.map(({ storePathHash, look: { missing, upstream, nowhere } }) =>
+      [storePathHash, missing, upstream, nowhere].join(" ")
+    ).join();
+    if (state === this.#state) return;
+    this.#state = state;
+    if (short.length === 0) return this.#outage.worked();
+    const names = await Promise.all(
+      short.slice(0, NAMES_MAX).map(async ({ storePathHash }) =>
+        await this.#deps.nameOf(storePathHash) ?? storePathHash
+      ),
+    );
+    // Judged anew meanwhile.
+    if (state !== this.#state) return;
+    const missing = short.reduce((sum, { look }) => sum + look.missing, 0);
+    const [first] = short;
+    const examples = first?.look.examples.slice(0, NAMES_MAX) ?? [];
+    const facts = {
+      name: listed(names, short.length, "pin"),
+      missing,
+      paths: listed(examples, missing, "path"),
+      hint: first === undefined ? "" : hintFor(first),
+    };
+    this.#outage.failed("pinned-closure-incomplete", facts, state);
+  }
+}
+
+function isShort(pin: PinRoot): pin is LookedAt {
+  const { look, keepComplete } = pin;
+  if (look === undefined || look.missing === 0) return false;
+  return keepComplete === true || look.completeAtMs !== undefined;
+}
+
+function hintFor({ storePathHash, keepComplete, look }: LookedAt): string {
+  const { missing, upstream, nowhere } = look;
+  if (nowhere > 0) {
+    return `no upstream has ${nowhere} of them: push them again with nix copy --to .../upload, or build them`;
+  }
+  if (upstream === 0) return "wait: larder asks its upstreams again; check them if it lasts";
+  const where = upstream === missing ? "upstreams still have them" : `upstreams have ${upstream}`;
+  return keepComplete
+    ? `${where}, and larder tries again: raise --cache-max-size if there is no room for them`
+    : `${where}: larder pin --keep-complete ${storePathHash} fetches them, and keeps them`;
+}
+
+/** Some of `count` names, and how many more there are. */
+function listed(names: readonly string[], count: number, noun: string): string {
+  const more = count - names.length;
+  return more > 0 ? `${names.join(", ")} and ${counted(more, `more ${noun}`)}` : names.join(", ");
+}
+
+/** One pin, as a verification found it. */
+type VerifiedPin =
+  & { readonly event: "pin" }
+  & Pick<PinnedClosure, "root" | "name" | "keepComplete" | "complete" | "look">;
+
+interface VerifyProgress {
+  readonly event: "progress";
+  readonly pinsDone: number;
+  readonly pinsAll: number;
+  /** Paths looked at, and bytes of the files read. */
+  readonly paths: number;
+  readonly bytes: number;
+}
+
+interface VerifyDone {
+  readonly event: "done";
+  readonly pins: number;
+  readonly complete: number;
+  /** Paths whose file was damaged; it may have been fetched again since. */
+  readonly damaged: number;
+  readonly paths: number;
+  readonly bytes: number;
+}
+
+/** What `POST /pins/verify` reports. */
+type VerifyEvent = VerifyProgress | VerifiedPin | VerifyDone;

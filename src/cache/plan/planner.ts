@@ -17,8 +17,7 @@ import type { UpstreamPool } from "../../upstream/upstream_pool.ts";
 import type { KeptNars } from "../kept/kept_nars.ts";
 import { narRowOf } from "../nar/nar_naming.ts";
 import type { NarinfoFetches } from "../narinfo/narinfo_fetches.ts";
-import type { NegativeCache } from "../narinfo/negative_cache.ts";
-import { seenOfLate } from "../narinfo/serve_narinfo.ts";
+import { type NegativeCache, seenOfLate } from "../narinfo/serve_narinfo.ts";
 import type { PlannedPath, PlannedUpstream } from "./planned_path.ts";
 
 /** Paths of one plan that are looked up at a time, most of them at an upstream. */

@@ -9,10 +9,8 @@ import type { AskedUpstreams, EndAsking } from "../../upstream/asked_upstreams.t
 import { hintFor } from "../../upstream/failure_hints.ts";
 import { readStatus } from "../../upstream/read_narinfo.ts";
 import { BUSY_STATUSES } from "../../upstream/upstream_queue.ts";
-import type { PathRecord } from "../nar/path_record.ts";
-import type { Demotions } from "./demotions.ts";
-import { OWN_COPY_URL } from "./nar_candidates.ts";
-import type { NarPaces, PacedNar } from "./nar_paces.ts";
+import type { PathRecord } from "../nar/store_path_names.ts";
+import { type Demotions, type NarPaces, OWN_COPY_URL, type PacedNar } from "./nar_candidates.ts";
 import type { Mismatch } from "../verify/check_nar.ts";
 import type { SourceOutcome } from "../fetch/nar_fetcher.ts";
 

@@ -1,6 +1,7 @@
 import { messageOf } from "../../base/failure.ts";
 import type { NarRow, NarSource } from "../../metadata/metadata_store.ts";
 import { clock, dice } from "../../runtime/current.ts";
+import type { NarBodySource } from "../../upstream/upstream.ts";
 import type { FetchEnd, FetchFailure, FetchOutcome } from "../fetch/nar_fetcher.ts";
 import { Mismatch } from "../verify/check_nar.ts";
 import { AttemptLog, type AttemptLogDeps, type BreakFacts } from "./attempt_log.ts";
@@ -11,7 +12,6 @@ import {
   failureClassOf,
   SourceFailures,
 } from "./source_failures.ts";
-import { firstToAnswer, type SourceAttempt } from "./source_race.ts";
 
 export interface NarAttemptsDeps {
   readonly candidates: NarCandidatesDeps;
@@ -53,7 +53,7 @@ export interface NarTarget {
   doubtFile(): boolean;
 }
 
-export interface NarAttemptsParts {
+interface NarAttemptsParts {
   readonly nar: NarRow;
   readonly target: NarTarget;
   readonly requestId: string;
@@ -62,7 +62,7 @@ export interface NarAttemptsParts {
 }
 
 /** The result of the attempts. */
-export type NarResult =
+type NarResult =
   | {
     readonly type: "whole";
     readonly end: FetchEnd;
@@ -390,4 +390,133 @@ class SourceRounds {
     const mayGoOn = this.#failures.failed(upstream, { ...tried, atMs: clock.nowMs() });
     if (mayGoOn) this.#again.unshift(source);
   }
+}
+
+/** A source with a request in flight. */
+export interface SourceAttempt {
+  readonly source: NarSource;
+  /** True as soon as it answers with the file; false when it will not. Never rejects. */
+  readonly answered: Promise<boolean>;
+  /** Ends the request: another source was quicker. Default: the request goes on. */
+  cancel?(): void;
+}
+
+interface SourceRace<Racer extends SourceAttempt> {
+  /** The source to ask next; `undefined`: none is left. */
+  readonly next: () => Promise<NarSource | undefined>;
+  readonly ask: (source: NarSource) => Racer;
+  /** Called with each source that lost the race. Default: it is dropped. */
+  readonly putBack?: (source: NarSource) => void;
+  /** How long one source has the request alone. */
+  readonly hedgeAfterMs: number;
+}
+
+/**
+ * Asks the sources one after another: the next one when the last one fails, or is late. A late one
+ * stays in the race. Resolves to the first that answers; `undefined`: none did.
+ */
+export function firstToAnswer<Racer extends SourceAttempt>(
+  { next, ask, putBack, hedgeAfterMs }: SourceRace<Racer>,
+): Promise<Racer | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<Racer | undefined>();
+  const waiting = new Set<Racer>();
+  let [isOver, isFinding, hasMore] = [false, false, true];
+  let hedging: Disposable | undefined;
+  let last: Racer | undefined;
+
+  function finish(winner?: Racer): void {
+    isOver = true;
+    hedging?.[Symbol.dispose]();
+    if (winner !== undefined) waiting.delete(winner);
+    for (const loser of waiting) {
+      loser.cancel?.();
+      putBack?.(loser.source);
+    }
+    resolve(winner);
+  }
+
+  function fail(error: unknown): void {
+    reject(error);
+    finish();
+  }
+
+  async function askNext(): Promise<void> {
+    hedging?.[Symbol.dispose]();
+    if (isFinding || isOver) return;
+    isFinding = true;
+    const source = hasMore ? await next() : undefined;
+    isFinding = false;
+    if (source === undefined) {
+      hasMore = false;
+      if (waiting.size === 0 && !isOver) finish();
+    } else if (isOver) putBack?.(source);
+    else begin(ask(source));
+  }
+
+  function begin(attempt: Racer): void {
+    waiting.add(attempt);
+    last = attempt;
+    hedging = clock.countdown(hedgeAfterMs, () => void askNext().catch(fail));
+    attempt.answered.then((isGood) => {
+      if (isOver) return;
+      if (isGood) return finish(attempt);
+      waiting.delete(attempt);
+      // A late one that fails is replaced already.
+      if (attempt === last || waiting.size === 0) return askNext();
+    }).catch(fail);
+  }
+
+  askNext().catch(fail);
+  return promise;
+}
+
+export interface StatNarDeps {
+  readonly candidates: NarCandidatesDeps;
+  /** Sources of NARs by the URL of an upstream or a member. */
+  readonly narClients: { get(url: string): Pick<NarBodySource, "statNar"> | undefined };
+  /** How long one source has the request alone. */
+  readonly hedgeAfterMs: number;
+  /** Called with each source that says that it lacks the file. */
+  readonly absent?: (upstream: string) => void;
+}
+
+type FoundNar = Awaited<ReturnType<NarBodySource["statNar"]>>;
+
+interface SizeAttempt extends SourceAttempt {
+  readonly found: Promise<FoundNar>;
+}
+
+/** What is known of a file, and the upstream or member that said it. */
+type FoundAt = NonNullable<FoundNar> & Pick<NarSource, "upstream">;
+
+/** The NAR file's size, from the first upstream that has the file, or the member that gets it. */
+export async function statNar(
+  { candidates, hedgeAfterMs, ...asking }: StatNarDeps,
+  nar: NarRow,
+  requestId: string,
+): Promise<FoundAt | undefined> {
+  const sources = narCandidates(candidates, nar, requestId);
+  const first = await firstToAnswer({
+    next: async () => (await sources.next()).value ?? undefined,
+    ask: (source) => ask(source, asking),
+    hedgeAfterMs,
+  });
+  const found = await first?.found;
+  return first && found && { ...found, upstream: first.source.upstream };
+}
+
+function ask(
+  { upstream, location }: NarSource,
+  { narClients, absent }: Pick<StatNarDeps, "narClients" | "absent">,
+): SizeAttempt {
+  const source = { upstream, location };
+  const quicker = new AbortController();
+  const stat = async () => {
+    const size = await narClients.get(upstream)?.statNar(location, quicker.signal);
+    if (size === undefined) absent?.(upstream);
+    return size;
+  };
+  const found = stat().catch(() => undefined);
+  const answered = found.then((size) => size !== undefined);
+  return { source, found, answered, cancel: () => quicker.abort() };
 }

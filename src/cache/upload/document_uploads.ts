@@ -5,12 +5,17 @@ import type { Codec } from "../../nix/content_encoding.ts";
 import type { DocumentName, DocumentPath } from "../../nix/document_name.ts";
 import { documentPieces, documentTag } from "../documents/document_bytes.ts";
 import { DOCUMENT_RULES } from "../documents/document_rules.ts";
-import type { NegativeCache } from "../narinfo/negative_cache.ts";
+import type { NegativeCache } from "../narinfo/serve_narinfo.ts";
 import type { Client } from "../nar/nar_answer.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
-import { holdsObject } from "./content_coding.ts";
-import { collectBody, type UploadBody } from "./upload_body.ts";
-import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
+import {
+  collectBody,
+  holdsObject,
+  outcomeOf,
+  type UploadBody,
+  type UploadOutcome,
+  UploadRefused,
+} from "./upload_body.ts";
 
 /** Stands for an upstream in the row of an uploaded document: larder requests it from none. */
 const UPLOADED = "upload";

@@ -7,7 +7,7 @@ import type { NarMeasure, NarVerifier, Verification } from "../verify/nar_verifi
 import { Failure } from "../../base/failure.ts";
 import { unlessAborted } from "../../base/unless_aborted.ts";
 import type { Client } from "../nar/nar_answer.ts";
-import { UploadRefused } from "./upload_outcome.ts";
+import { UploadRefused } from "./upload_body.ts";
 
 /**
  * How much larger than its file a NAR may be. A bomb of a megabyte so costs a second or two. Real

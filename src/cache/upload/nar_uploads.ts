@@ -3,32 +3,47 @@ import { digestOf } from "../../base/digest_of.ts";
 import { DATABASE_AWAY, Failure, type FailureKind, messageOf } from "../../base/failure.ts";
 import { isDiskFull } from "../../base/os_error.ts";
 import { RecentRate } from "../../base/recent_rate.ts";
-import { COMPRESSIONS, MAGIC_BYTES, unsupportedMagic } from "../../nix/compression.ts";
+import {
+  type Compression,
+  COMPRESSIONS,
+  MAGIC_BYTES,
+  unsupportedMagic,
+} from "../../nix/compression.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
-import { compressionOf, hashOf, type NarName, narName as plainName } from "../../nix/nar_name.ts";
+import {
+  compressionOf,
+  hashOf,
+  type NarName,
+  narName,
+  narName as plainName,
+} from "../../nix/nar_name.ts";
 import { files } from "../../runtime/current.ts";
 import type { Space } from "../../space/space.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Series } from "../../telemetry/metrics.ts";
 import type { Tracer } from "../../telemetry/tracer.ts";
 import type { KeepOutageLog } from "../download/keep_outage_log.ts";
-import type { InFlight, TransferProgress } from "../fetch/transfer_progress.ts";
+import type { InFlight, TransferProgress } from "../fetch/nar_fetcher.ts";
 import { formerFile } from "../forms/recompressed.ts";
-import { notKeptBy } from "../nar/publish_nar.ts";
 import type { Requester } from "../nar/nar_answer.ts";
+import { notKeptBy } from "../nar/publish_nar.ts";
 import type { NarVerifier } from "../verify/nar_verifier.ts";
 import { FileMeasure, type MeasuredNar } from "./file_measure.ts";
-import { ownNames } from "./nar_names.ts";
+import { keptFile, type StoredEntries } from "./narinfo_uploads.ts";
 import { SpoolFile } from "./spool_file.ts";
 import { stageNar, type StageNarDeps } from "./stage_nar.ts";
-import { keptFile, type StoredEntries } from "./stored_entries.ts";
-import { piecesOf, type UploadBody } from "./upload_body.ts";
-import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
+import {
+  outcomeOf,
+  piecesOf,
+  type UploadBody,
+  type UploadOutcome,
+  UploadRefused,
+} from "./upload_body.ts";
 
 /** A store or a database that may answer the next time. */
 const UNAVAILABLE_KINDS: readonly FailureKind[] = ["unavailable", "away", "overloaded"];
 
-export interface NarUploadsDeps {
+interface NarUploadsDeps {
   readonly publishing: StageNarDeps;
   readonly entries: StoredEntries;
   readonly space: Pick<Space, "fits" | "reserve" | "grow" | "kept" | "budget" | "diskFull">;
@@ -45,7 +60,7 @@ export interface NarUploadsDeps {
   };
 }
 
-export interface NarUpload {
+interface NarUpload {
   readonly narName: NarName;
   readonly body: UploadBody;
   readonly requester: Requester;
@@ -297,4 +312,13 @@ export class RunningUploads implements InFlight {
       [Symbol.dispose]: () => void this.#progress.delete(progress),
     };
   }
+}
+
+/** Possible compressions of a file without an extension. Nix gives none to gzip. */
+const UNNAMED: readonly Compression[] = ["none", "gzip", "zstd", "xz", "bzip2"];
+
+/** Our names of the file that a client names so. */
+export function ownNames(name: NarName): readonly NarName[] {
+  if (compressionOf(name) !== "none") return [name];
+  return UNNAMED.map((compression) => narName(hashOf(name), compression));
 }

@@ -1,4 +1,4 @@
-import { messageOf } from "../../base/failure.ts";
+import { Failure, messageOf } from "../../base/failure.ts";
 import {
   type ChangeWriter,
   type KeptFile,
@@ -15,19 +15,21 @@ import type { Narinfo } from "../../nix/narinfo.ts";
 import { formatNarinfo } from "../../nix/narinfo_format.ts";
 import { parseNarinfo } from "../../nix/narinfo_parse.ts";
 import { withSignatures } from "../../nix/narinfo_signatures.ts";
+import type { PublicKey } from "../../nix/signature.ts";
 import { hashOfBaseName, type StorePathHash } from "../../nix/store_path.ts";
+import { TrustedKeys } from "../../nix/trusted_keys.ts";
 import { clock } from "../../runtime/current.ts";
+import type { ActiveReads } from "../../space/active_reads.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { formerFile } from "../forms/recompressed.ts";
-import { narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
+import type { KeptNars } from "../kept/kept_nars.ts";
 import type { Requester } from "../nar/nar_answer.ts";
-import type { NegativeCache } from "../narinfo/negative_cache.ts";
-import type { Signer } from "../narinfo/own_signature.ts";
-import { ownNames } from "./nar_names.ts";
+import { narUrlOf, ownNarRowOf } from "../nar/nar_naming.ts";
+import type { NegativeCache, Signer } from "../narinfo/serve_narinfo.ts";
+import type { Touches } from "../touches.ts";
+import { ownNames } from "./nar_uploads.ts";
 import type { SignedPaths } from "./signed_paths.ts";
-import { keptFile, type StoredEntries } from "./stored_entries.ts";
-import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_outcome.ts";
-import type { UploadTrust } from "./upload_trust.ts";
+import { outcomeOf, type UploadOutcome, UploadRefused } from "./upload_body.ts";
 
 /** Others write the same narinfo between reading and writing it no more often. */
 const TRIES_MAX = 5;
@@ -41,7 +43,7 @@ const MANY_REFERENCES = 1_000;
 /** A path may have thousands of references. */
 const LINE_LENGTH_MAX = 2_000;
 
-export interface NarinfoUploadsDeps {
+interface NarinfoUploadsDeps {
   /** The rows of narinfos, and the signature that goes below each. */
   readonly rows: {
     readonly metadata: ChangeWriter & NarinfoFinder & Pick<NarFinder, "findNar">;
@@ -57,7 +59,7 @@ export interface NarinfoUploadsDeps {
   readonly log: Logger;
 }
 
-export interface NarinfoUpload {
+interface NarinfoUpload {
   readonly storePathHash: StorePathHash;
   readonly text: string;
   readonly requester: Requester;
@@ -284,4 +286,92 @@ function refused(line: string): UploadRefused {
 
 function shown(hash: Sha256 | undefined): string | undefined {
   return hash && formatSha256(hash);
+}
+
+/** Stored entries: opens them, protects reads from eviction, and notes their use. */
+export interface StoredEntries {
+  readonly kept: Pick<KeptNars, "open">;
+  readonly reads: ActiveReads;
+  readonly touches: Pick<Touches, "narinfo" | "nar" | "document">;
+}
+
+/** The file of the row, if it is stored and undamaged. */
+export async function keptFile(
+  { kept }: Pick<StoredEntries, "kept">,
+  nar: NarRecord,
+  { requestId, client }: Requester,
+): Promise<KeptFile | undefined> {
+  const file = await kept.open(nar, requestId, client);
+  await file?.stored[Symbol.asyncDispose]();
+  return file?.kept;
+}
+
+/**
+ * Opens NAR files for clients that push, which skip what is here: bytes in memory are no proof.
+ * Throws while the store does not answer. A client retries after a 503, and gives up when a file is
+ * missing.
+ */
+export function openForPush(kept: Pick<KeptNars, "find">): Pick<KeptNars, "open"> {
+  return {
+    async open(nar, requestId, options) {
+      try {
+        return await kept.find(nar, requestId, { signal: options.signal, fresh: true });
+      } catch (error) {
+        if (!(error instanceof Failure) || error.kind !== "unavailable") throw error;
+        throw new Failure("overloaded", error.message, error.facts, error);
+      }
+    },
+  };
+}
+
+interface UploadTrustSettings {
+  /** Keys of which one must have signed each upload. */
+  readonly uploadKeys: readonly PublicKey[];
+  /** Keys of upstreams: they authorize no upload, but vouch for its facts. */
+  readonly upstreamKeys: readonly PublicKey[];
+  /** True: without upload keys larder refuses every upload. */
+  readonly requireSignature: boolean;
+  /** True where an upload needs a token: its client is trusted. */
+  readonly hasWriteToken: boolean;
+}
+
+const NO_KEY = "expected a signature of a trusted upload key, and none is set";
+const NO_TOKEN = "expected a write token or a signature by --cache-trusted-upload-key, " +
+  "and none is set";
+
+/** Rules of trusted uploads, beside their tokens. */
+export class UploadTrust {
+  readonly #keys: TrustedKeys | undefined;
+  readonly #allKeys: TrustedKeys;
+  readonly #line: string;
+  /** The reason why larder refuses every upload; `undefined` if it may accept some. */
+  readonly closed: string | undefined;
+
+  constructor(settings: UploadTrustSettings) {
+    const { uploadKeys, upstreamKeys, requireSignature, hasWriteToken } = settings;
+    const needsKey = uploadKeys.length > 0 || requireSignature;
+    this.#keys = needsKey ? new TrustedKeys(uploadKeys) : undefined;
+    this.#allKeys = new TrustedKeys([...uploadKeys, ...upstreamKeys]);
+    this.#line = `expected a signature of ${namesOf(uploadKeys)}`;
+    // An upstream signs for everybody, so its key says nothing about the uploader.
+    if (uploadKeys.length > 0) this.closed = undefined;
+    else if (requireSignature) this.closed = NO_KEY;
+    else this.closed = hasWriteToken ? undefined : NO_TOKEN;
+  }
+
+  /** True where a trusted key has signed the narinfo. */
+  isSigned(narinfo: Narinfo): boolean {
+    return this.#allKeys.signerOf(narinfo) !== undefined;
+  }
+
+  /** The signature that the narinfo lacks, for the answer; `undefined` if it is trusted. */
+  refusal(narinfo: Narinfo): string | undefined {
+    if (this.closed !== undefined) return this.closed;
+    if (this.#keys === undefined || this.#keys.signerOf(narinfo) !== undefined) return undefined;
+    return this.#line;
+  }
+}
+
+function namesOf(keys: readonly PublicKey[]): string {
+  return [...new Set(keys.map(({ name }) => name))].join(" or ");
 }

@@ -7,8 +7,8 @@ import { fingerprintDigestOf } from "../../nix/fingerprint.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import type { NarinfoFetches } from "../narinfo/narinfo_fetches.ts";
-import type { NegativeCache } from "../narinfo/negative_cache.ts";
-import { UploadRefused } from "./upload_outcome.ts";
+import type { NegativeCache } from "../narinfo/serve_narinfo.ts";
+import { UploadRefused } from "./upload_body.ts";
 
 /** An upstream is down after this many requests without an answer. */
 const TRIES_MAX = 3;

@@ -9,7 +9,7 @@ import { FIRST_STEP_BYTES, GrowingReservation } from "../../space/growing_reserv
 import { limitOrigin, type SizeLimit } from "../../space/size_limit.ts";
 import type { Space } from "../../space/space.ts";
 import { makePartialFile } from "../../storage/spool.ts";
-import { UploadRefused } from "./upload_outcome.ts";
+import { UploadRefused } from "./upload_body.ts";
 
 export interface SpoolFileParts {
   readonly narName: NarName;

@@ -3,11 +3,11 @@ import type { DocumentName } from "../../nix/document_name.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { keptDocument, type SentDocument } from "../documents/document_answer.ts";
-import { openStored, type StoredAnswerDeps } from "../kept/stored_answer.ts";
+import { openStored, type StoredAnswerDeps } from "../kept/kept_nars.ts";
 import type { NarAnswer, Requester } from "../nar/nar_answer.ts";
-import type { Signer } from "../narinfo/own_signature.ts";
-import { ownNames } from "./nar_names.ts";
-import type { StoredEntries } from "./stored_entries.ts";
+import type { Signer } from "../narinfo/serve_narinfo.ts";
+import { ownNames } from "./nar_uploads.ts";
+import type { StoredEntries } from "./narinfo_uploads.ts";
 
 export interface StoredViewDeps {
   readonly metadata:

@@ -1,5 +1,6 @@
 import type { NarRow } from "../../metadata/metadata_store.ts";
 import { type Sha256, sha256FromDigest } from "../../nix/hash.ts";
+import { beginSpan, type OpenSpan, type Tracer } from "../../telemetry/tracer.ts";
 import { announcedFileSize } from "../nar/nar_naming.ts";
 import type { NarCount, NarMeasure } from "./nar_verifier.ts";
 
@@ -51,4 +52,15 @@ export function checkNarFacts(
   if (narHash !== nar.narHash) {
     throw new Mismatch("nar_hash", `the NAR's hash is ${narHash}, not ${nar.narHash}`);
   }
+}
+
+/** Begins the span from the start of hashing a NAR to the check result. The caller ends it. */
+export function verifySpan(
+  tracer: Tracer,
+  { compression }: { readonly compression: string },
+): OpenSpan {
+  return beginSpan(tracer, {
+    name: "verify nar",
+    facts: { "larder.nar.compression": compression },
+  });
 }

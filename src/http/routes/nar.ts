@@ -1,10 +1,9 @@
 import { PREFETCHED_HEADER } from "../../base/command_request.ts";
 import type { Facts } from "../../base/failure.ts";
 import type { NarAnswer, NarFacts } from "../../cache/nar/nar_answer.ts";
-import type { PathRecord } from "../../cache/nar/path_record.ts";
+import type { PathRecord, StorePathNames } from "../../cache/nar/store_path_names.ts";
 import type { MemberNarServer } from "../../cache/serve_member.ts";
 import type { NarServer } from "../../cache/serve_nar.ts";
-import type { StorePathNames } from "../../cache/store_path_names.ts";
 import { type NarName, parseNarName, parseNarReference } from "../../nix/nar_name.ts";
 import type { StoredName } from "../../nix/stored_name.ts";
 import type { NarLocator } from "../../storage/nar_store.ts";

@@ -1,4 +1,4 @@
-import type { PathRecord } from "../../cache/nar/path_record.ts";
+import type { PathRecord } from "../../cache/nar/store_path_names.ts";
 import type { NarinfoAnswer, NarinfoServer } from "../../cache/narinfo/serve_narinfo.ts";
 import { isStorePathHash, type StorePathHash } from "../../nix/store_path.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";

@@ -2,7 +2,7 @@ import type { Bytes } from "../../base/bytes.ts";
 import type { Waiter } from "../../base/read_turns.ts";
 import { snakeNames } from "../../base/snake_names.ts";
 import type { PinLooks } from "../../cache/pinned/pin_looks.ts";
-import type { StorePathNames } from "../../cache/store_path_names.ts";
+import type { StorePathNames } from "../../cache/nar/store_path_names.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
 import { queryIn } from "../message/client_request.ts";
 import type { PinReads } from "../../pins/pin_reads.ts";

@@ -5,8 +5,12 @@ import { wholeNumber } from "../../base/plain_number.ts";
 import { ReadTurns, type ReadTurnsLimits } from "../../base/read_turns.ts";
 import type { PlannedPath } from "../../cache/plan/planned_path.ts";
 import { PLAN_PATHS_MAX, type Planner } from "../../cache/plan/planner.ts";
-import { collectBody, type CollectedBody } from "../../cache/upload/upload_body.ts";
-import { type UploadFault, UploadRefused } from "../../cache/upload/upload_outcome.ts";
+import {
+  collectBody,
+  type CollectedBody,
+  type UploadFault,
+  UploadRefused,
+} from "../../cache/upload/upload_body.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";

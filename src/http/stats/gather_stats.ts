@@ -1,5 +1,5 @@
 import type { VerificationBacklog } from "../../cache/download/downloads.ts";
-import type { InFlight, TransferProgress } from "../../cache/fetch/transfer_progress.ts";
+import type { InFlight, TransferProgress } from "../../cache/fetch/nar_fetcher.ts";
 import type { HistoryReader } from "../../history/history.ts";
 import { type Figure, FIGURES, TIERS } from "../../metadata/history_keeper.ts";
 import type { NarName } from "../../nix/nar_name.ts";

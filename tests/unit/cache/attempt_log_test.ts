@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { FetchOutcome } from "../../../src/cache/fetch/nar_fetcher.ts";
 import { AttemptLog } from "../../../src/cache/sources/attempt_log.ts";
-import { Demotions } from "../../../src/cache/sources/demotions.ts";
+import { Demotions } from "../../../src/cache/sources/nar_candidates.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import type { UpstreamReading } from "../../../src/upstream/upstream.ts";

@@ -6,7 +6,7 @@ import {
   knownFileSize,
   nextState,
   readableUpTo,
-} from "../../../src/cache/fetch/download_state.ts";
+} from "../../../src/cache/verify/download_state.ts";
 
 const OPENING: DownloadState = { state: "opening" };
 const RECEIVING: DownloadState = { state: "receiving", received: 5, fileSize: 9 };

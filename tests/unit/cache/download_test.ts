@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Bytes } from "../../../src/base/bytes.ts";
 import { sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";
-import { Download } from "../../../src/cache/download/download.ts";
+import { Download } from "../../../src/cache/download/run_download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
 import { BodyReader } from "../../../src/http/server/answer_writer.ts";
 import { tempFolder } from "../../support/temp_folder.ts";

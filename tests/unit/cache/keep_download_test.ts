@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { Download } from "../../../src/cache/download/download.ts";
+import { Download } from "../../../src/cache/download/run_download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
-import { keepDownload } from "../../../src/cache/download/transfer.ts";
+import { keepDownload } from "../../../src/cache/download/received_files.ts";
 import {
   isPublishing,
   notKeptBy,

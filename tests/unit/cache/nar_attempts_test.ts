@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import type { FetchOutcome } from "../../../src/cache/fetch/nar_fetcher.ts";
-import { Demotions } from "../../../src/cache/sources/demotions.ts";
-import { type MemberNarSources, OWN_COPY_URL } from "../../../src/cache/sources/nar_candidates.ts";
+import {
+  Demotions,
+  type MemberNarSources,
+  OWN_COPY_URL,
+} from "../../../src/cache/sources/nar_candidates.ts";
 import { NarAttempts, type NarTarget } from "../../../src/cache/sources/nar_attempts.ts";
 import { Mismatch } from "../../../src/cache/verify/check_nar.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createSigner } from "../../../src/cache/narinfo/own_signature.ts";
+import { createSigner } from "../../../src/cache/narinfo/serve_narinfo.ts";
 import { parseNarinfo } from "../../../src/nix/narinfo_parse.ts";
 import type { NarName } from "../../../src/nix/nar_name.ts";
 import { signNarinfo } from "../../../src/nix/sign_narinfo.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { NarAnswer } from "../../../src/cache/nar/nar_answer.ts";
 import type { OpenKeptFile } from "../../../src/cache/kept/kept_nars.ts";
-import type { Download } from "../../../src/cache/download/download.ts";
+import type { Download } from "../../../src/cache/download/run_download.ts";
 import { MemberNarServer } from "../../../src/cache/serve_member.ts";
 import type { NarRecord } from "../../../src/metadata/metadata_store.ts";
 import type { Seal } from "../../../src/nix/stored_name.ts";

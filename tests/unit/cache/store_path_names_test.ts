@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { StorePathNames } from "../../../src/cache/store_path_names.ts";
+import { StorePathNames } from "../../../src/cache/nar/store_path_names.ts";
 import { nameInNarinfo } from "../../../src/nix/narinfo_name.ts";
 import { hash, narOf } from "../../support/metadata_rows.ts";
 

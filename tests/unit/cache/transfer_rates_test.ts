@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { Download } from "../../../src/cache/download/download.ts";
+import { Download } from "../../../src/cache/download/run_download.ts";
 import { GrowingFile } from "../../../src/cache/download/growing_file.ts";
-import { progressOf } from "../../../src/cache/fetch/transfer_progress.ts";
+import { progressOf } from "../../../src/cache/fetch/nar_fetcher.ts";
 import { RunningUploads } from "../../../src/cache/upload/nar_uploads.ts";
 import { sha256FromDigest } from "../../../src/nix/hash.ts";
 import { narName } from "../../../src/nix/nar_name.ts";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { MemoryAllowance } from "../../../src/base/memory_allowance.ts";
-import { takeMemory } from "../../../src/cache/upload/upload_body.ts";
-import { UploadRefused } from "../../../src/cache/upload/upload_outcome.ts";
+import { takeMemory, UploadRefused } from "../../../src/cache/upload/upload_body.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 
 Deno.test("uploads: one waits five seconds for the memory of others, and is then refused", async () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { UploadTrust } from "../../../src/cache/upload/upload_trust.ts";
+import { UploadTrust } from "../../../src/cache/upload/narinfo_uploads.ts";
 import { fingerprintOf } from "../../../src/nix/fingerprint.ts";
 import type { Narinfo } from "../../../src/nix/narinfo.ts";
 import { parseNarinfo } from "../../../src/nix/narinfo_parse.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { MemoryAllowance } from "../../../src/base/memory_allowance.ts";
-import { decodedBody, holdsObject } from "../../../src/cache/upload/content_coding.ts";
+import { decodedBody, holdsObject } from "../../../src/cache/upload/upload_body.ts";
 import { FileMeasure } from "../../../src/cache/upload/file_measure.ts";
 import type { BodyOrder, VerifyOrder } from "../../../src/cache/verify/nar_verifier.ts";
 

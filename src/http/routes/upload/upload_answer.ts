@@ -1,11 +1,11 @@
 import { DATABASE_AWAY, Failure } from "../../../base/failure.ts";
 import { wholeNumber } from "../../../base/plain_number.ts";
-import type { UploadBody } from "../../../cache/upload/upload_body.ts";
 import {
+  type UploadBody,
   type UploadFault,
   type UploadOutcome,
   UploadRefused,
-} from "../../../cache/upload/upload_outcome.ts";
+} from "../../../cache/upload/upload_body.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { Metrics } from "../../../telemetry/metrics.ts";
 import { lineAnswer, RETRY_AFTER } from "../../message/answer.ts";

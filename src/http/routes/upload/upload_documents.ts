@@ -1,8 +1,7 @@
 import { DOCUMENT_RULES } from "../../../cache/documents/document_rules.ts";
-import { contentCoding } from "../../../cache/upload/content_coding.ts";
+import { contentCoding, UploadRefused } from "../../../cache/upload/upload_body.ts";
 import type { DocumentUploads } from "../../../cache/upload/document_uploads.ts";
 import type { StoredView } from "../../../cache/upload/stored_view.ts";
-import { UploadRefused } from "../../../cache/upload/upload_outcome.ts";
 import { type DocumentKind, documentName } from "../../../nix/document_name.ts";
 import { statusAnswer } from "../../message/answer.ts";
 import { DOCUMENT_PATHS, documentAnswer } from "../documents.ts";

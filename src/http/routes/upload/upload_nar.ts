@@ -1,7 +1,6 @@
-import { contentCoding } from "../../../cache/upload/content_coding.ts";
+import { contentCoding, UploadRefused } from "../../../cache/upload/upload_body.ts";
 import type { NarUploads } from "../../../cache/upload/nar_uploads.ts";
 import type { StoredView } from "../../../cache/upload/stored_view.ts";
-import { UploadRefused } from "../../../cache/upload/upload_outcome.ts";
 import { parseNarName } from "../../../nix/nar_name.ts";
 import { headAnswer, statusAnswer, streamAnswer } from "../../message/answer.ts";
 import { planNar } from "../nar.ts";

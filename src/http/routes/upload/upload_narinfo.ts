@@ -1,10 +1,13 @@
 import type { MemoryAllowance } from "../../../base/memory_allowance.ts";
-import { contentCoding, decodedBody } from "../../../cache/upload/content_coding.ts";
+import {
+  collectBody,
+  contentCoding,
+  decodedBody,
+  UploadRefused,
+} from "../../../cache/upload/upload_body.ts";
 import type { NarinfoUploads } from "../../../cache/upload/narinfo_uploads.ts";
 import type { StoredView } from "../../../cache/upload/stored_view.ts";
-import { collectBody } from "../../../cache/upload/upload_body.ts";
 import type { NarVerifier } from "../../../cache/verify/nar_verifier.ts";
-import { UploadRefused } from "../../../cache/upload/upload_outcome.ts";
 import { NARINFO_TEXT_MAX } from "../../../nix/narinfo_parse.ts";
 import { isStorePathHash } from "../../../nix/store_path.ts";
 import { statusAnswer, textAnswer } from "../../message/answer.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { NegativeCache } from "../../../../src/cache/narinfo/negative_cache.ts";
+import { createSigner, NegativeCache } from "../../../../src/cache/narinfo/serve_narinfo.ts";
 import { NarinfoFetches } from "../../../../src/cache/narinfo/narinfo_fetches.ts";
-import { createSigner } from "../../../../src/cache/narinfo/own_signature.ts";
-import { Demotions } from "../../../../src/cache/sources/demotions.ts";
+import { Demotions } from "../../../../src/cache/sources/nar_candidates.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { MemoryMetadataStore } from "../../../support/memory_metadata_store.ts";
 import { hash } from "../../../support/metadata_rows.ts";

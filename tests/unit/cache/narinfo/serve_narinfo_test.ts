@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { NegativeCache } from "../../../../src/cache/narinfo/negative_cache.ts";
-import { createSigner } from "../../../../src/cache/narinfo/own_signature.ts";
-import { NarinfoServer } from "../../../../src/cache/narinfo/serve_narinfo.ts";
-import { Demotions } from "../../../../src/cache/sources/demotions.ts";
+import {
+  createSigner,
+  NarinfoServer,
+  NegativeCache,
+} from "../../../../src/cache/narinfo/serve_narinfo.ts";
+import { Demotions } from "../../../../src/cache/sources/nar_candidates.ts";
 import { Touches } from "../../../../src/cache/touches.ts";
 import type { Change } from "../../../../src/metadata/metadata_store.ts";
 import type { NarName } from "../../../../src/nix/nar_name.ts";

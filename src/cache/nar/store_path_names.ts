@@ -1,11 +1,95 @@
-import type { NotKeptBy } from "./publish_nar.ts";
+import type { Facts } from "../../base/failure.ts";
 import { lruOf } from "../../base/lru.ts";
 import { ownText } from "../../base/own_text.ts";
-import type { NamedPath } from "../../metadata/metadata_store.ts";
+import type { NamedPath, NarFinder, NarinfoFinder } from "../../metadata/metadata_store.ts";
 import { type NarName, stemOf } from "../../nix/nar_name.ts";
-import type { LimitSource } from "../../space/size_limit.ts";
-import type { RivalWait } from "../../upstream/pooled_upstream.ts";
+import { nameInNarinfo } from "../../nix/narinfo_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
+import type { LimitSource } from "../../space/size_limit.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { RivalWait } from "../../upstream/pooled_upstream.ts";
+import type { NotKeptBy } from "./publish_nar.ts";
+
+/** Some 100 bytes each. */
+const NAMES_MAX = 10_000;
+
+interface StorePathNamesDeps {
+  readonly metadata: Pick<NarFinder, "narinfosOf"> & Pick<NarinfoFinder, "findNarinfo">;
+  readonly log: Pick<Logger, "debug">;
+  /** Keeps names of paths beyond their eviction. Default: none are kept. */
+  readonly record?: Pick<PathRecord, "named">;
+}
+
+/** Names such as `hello-2.12` of the store objects in NAR files, for people. */
+export class StorePathNames {
+  readonly #deps: StorePathNamesDeps;
+  readonly #known = lruOf<string, string>({ countMax: NAMES_MAX });
+
+  constructor(deps: StorePathNamesDeps) {
+    this.#deps = deps;
+  }
+
+  /** A recent name. */
+  known(narName: string): string | undefined {
+    return this.#known.get(narName);
+  }
+
+  /** Notes the store path of a NAR, for the log lines of the download that follows. */
+  note(narName: NarName, { storePathHash, name }: NamedPath): void {
+    // Each is a part of its narinfo.
+    this.#known.set(narName, ownText(name));
+    this.#deps.record?.named(storePathHash, name, narName);
+  }
+
+  /**
+   * Synchronous for a recent name. A NAR file may belong to several store paths; most often their
+   * names are the same. `undefined` without a known store path.
+   */
+  of(narName: NarName): string | Promise<string | undefined> {
+    return this.#known.get(narName) ?? this.#find(narName);
+  }
+
+  /** Name of a store path; its NAR may be absent. `undefined` without a narinfo. Never rejects. */
+  async ofPath(storePathHash: StorePathHash): Promise<string | undefined> {
+    const { metadata, log } = this.#deps;
+    try {
+      const row = await metadata.findNarinfo(storePathHash);
+      return row && nameInNarinfo(row.body);
+    } catch {
+      log.debug("store path without a name", { hash: storePathHash });
+      return undefined;
+    }
+  }
+
+  async #find(narName: NarName): Promise<string | undefined> {
+    const { metadata, log } = this.#deps;
+    try {
+      const [storePathHash] = await metadata.narinfosOf(narName);
+      const name = storePathHash && await this.ofPath(storePathHash);
+      if (storePathHash === undefined || name === undefined) return undefined;
+      this.note(narName, { storePathHash, name });
+      return name;
+    } catch {
+      log.debug("nar without a name", { nar: narName });
+      return undefined;
+    }
+  }
+}
+
+/** The same log. Its lines about a NAR file also have the `name` of its store path, if known. */
+export function namedLog(log: Logger, names: Pick<StorePathNames, "known">): Logger {
+  const named = (facts: Facts | undefined): Facts | undefined => {
+    if (facts?.["nar"] === undefined || facts["name"] !== undefined) return facts;
+    const name = names.known(String(facts["nar"]));
+    return name === undefined ? facts : { ...facts, name };
+  };
+  return {
+    debug: (msg, facts) => log.debug(msg, named(facts)),
+    info: (msg, facts) => log.info(msg, named(facts)),
+    event: (kind, facts, level) => log.event(kind, named(facts), level),
+    levels: log.levels,
+  };
+}
 
 /** Some 800 bytes each, with the record of its NAR file. */
 const PATHS_MAX = 5_000;
@@ -30,7 +114,7 @@ export interface UpstreamAnswer {
 }
 
 /** The answers of upstreams about a store path. */
-export interface RecordedPath {
+interface RecordedPath {
   /** Name such as `hello-2.12`; `undefined` if larder has not met it. */
   readonly name: string | undefined;
   /** Its NAR, which larder may have forgotten; `undefined` if larder has not met it. */
@@ -40,7 +124,7 @@ export interface RecordedPath {
 }
 
 /** Why larder did not store a NAR file. */
-export type UnstoredNar =
+type UnstoredNar =
   /** No upstream sent it. */
   | { readonly reason: "not_sent" }
   /** It failed to take the file. */
