@@ -14,19 +14,22 @@ import { formerNames } from "../cache/forms/recompressed.ts";
 import { KeptNars } from "../cache/kept/kept_nars.ts";
 import { tryStoring } from "../cache/nar/try_storing.ts";
 import { NarinfoFetches } from "../cache/narinfo/narinfo_fetches.ts";
-import { NarinfoRefresh } from "../cache/narinfo/narinfo_refresh.ts";
-import { createSigner, NarinfoServer, NegativeCache } from "../cache/narinfo/serve_narinfo.ts";
+import {
+  createSigner,
+  NarinfoRefresh,
+  NarinfoServer,
+  NegativeCache,
+} from "../cache/narinfo/serve_narinfo.ts";
+import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { PassThroughTransfers } from "../cache/pass_through/pass_through_transfers.ts";
 import { PinLooks } from "../cache/pinned/pin_looks.ts";
 import { Planner } from "../cache/plan/planner.ts";
 import { Prefetch } from "../cache/prefetch/prefetch.ts";
-import { NO_PREFETCH } from "../cache/prefetch/prefetch_ports.ts";
 import { Recompression } from "../cache/recompress/recompression.ts";
 import { Remover } from "../cache/remove.ts";
 import { MemberNarServer } from "../cache/serve_member.ts";
 import { MemberDownloads } from "../cache/serve_member_download.ts";
-import { NarServer, type NarServerDeps } from "../cache/serve_nar.ts";
-import { UnnamedNarServer } from "../cache/serve_unnamed_nar.ts";
+import { NarServer, type NarServerDeps, UnnamedNarServer } from "../cache/serve_nar.ts";
 import { narTimeouts } from "../cache/sources/nar_attempts.ts";
 import { Touches } from "../cache/touches.ts";
 import { DocumentUploads } from "../cache/upload/document_uploads.ts";
@@ -82,10 +85,9 @@ import type { DocumentPath } from "../nix/document_name.ts";
 import { type NarName, parseNarName } from "../nix/nar_name.ts";
 import { isStorePathHash, nameOfBaseName, type StorePathHash } from "../nix/store_path.ts";
 import { TrustedKeys } from "../nix/trusted_keys.ts";
-import { PinReads } from "../pins/pin_reads.ts";
+import { PinReads, Pins } from "../pins/pins.ts";
 import { PinWatch } from "../pins/pin_watch.ts";
 import { type ClosureLister, PinnedClosures } from "../pins/pinned_closures.ts";
-import { Pins } from "../pins/pins.ts";
 import { clock } from "../runtime/current.ts";
 import type { HttpClient } from "../runtime/net.ts";
 import { ActiveReads } from "../space/active_reads.ts";

@@ -32,8 +32,7 @@ import type {
 import { WatchedNarStore } from "../storage/watched_nar_store.ts";
 import type { OperationOf } from "../telemetry/instruments/operation_labels.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { Metrics } from "../telemetry/metrics.ts";
-import { type OperationMeter, operationMeter } from "../telemetry/operation_meter.ts";
+import { Metrics, type OperationMeter, operationMeter } from "../telemetry/metrics.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
 import { type RunBelow, type SpanStart, traced, type Tracer } from "../telemetry/tracer.ts";
 import { openBackEnds, type StorePlaces } from "./back_ends/back_ends.ts";

@@ -1,6 +1,6 @@
 import type { Settings } from "../config/options.ts";
 import type { NamedToken } from "../config/kinds/token.ts";
-import type { Role } from "../http/message/role.ts";
+import type { Role } from "../http/message/message.ts";
 import type { Token } from "../http/access/tokens.ts";
 import type { Logger } from "../telemetry/logger.ts";
 

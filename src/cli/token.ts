@@ -4,7 +4,7 @@ import { ConfigError } from "../config/config_error.ts";
 import { expectedInstead, type Kind } from "../config/kinds/option.ts";
 import { choice } from "../config/kinds/plain.ts";
 import { namedToken } from "../config/kinds/token.ts";
-import { type Role, ROLES, TOKEN_OPTION } from "../http/message/role.ts";
+import { type Role, ROLES, TOKEN_OPTION } from "../http/message/message.ts";
 import { dice } from "../runtime/current.ts";
 import type { Command } from "./command.ts";
 import type { CommandProcess } from "./command_process.ts";

@@ -6,7 +6,7 @@ import type { StorePathHash } from "../nix/store_path.ts";
 import { clock } from "../runtime/current.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { PinNotes } from "./pinned_closures.ts";
-import type { PinReads } from "./pin_reads.ts";
+import type { PinReads } from "./pins.ts";
 
 /** Further roots are counted, but not listed at once. */
 export const WATCHED_ROOTS_MAX = 100;

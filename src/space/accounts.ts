@@ -6,7 +6,7 @@ import { clock } from "../runtime/current.ts";
 import { DATABASE } from "../telemetry/events.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { OutageLog } from "../telemetry/outage_log.ts";
-import type { Reservation, SpaceBudget } from "./space_budget.ts";
+import type { Reservation, SpaceBudget } from "./size_limit.ts";
 
 /** Paths whose protection one transaction determines: it stops the thread for some 3 ms. */
 const PROTECT_PATHS_MAX = 128;

@@ -4,9 +4,8 @@ import { Accounts, type AccountsDeps } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { EvictionRuns, type EvictionRunsDeps } from "./eviction_runs.ts";
 import { Evictor, type EvictorDeps, LeasedEvictor } from "./evictor.ts";
-import type { SizeLimit } from "./size_limit.ts";
+import { type SizeLimit, SpaceBudget } from "./size_limit.ts";
 import { Space } from "./space.ts";
-import { SpaceBudget } from "./space_budget.ts";
 import { SpareRoom } from "./spare_room.ts";
 import { Sweeper, type SweeperDeps } from "./sweeper.ts";
 

@@ -11,8 +11,7 @@ import type { Accounts } from "./accounts.ts";
 import type { ActiveReads } from "./active_reads.ts";
 import { type Evictor, NO_FIGURES, type Run, type RunFigures } from "./evictor.ts";
 import type { GcDone } from "./gc_event.ts";
-import { limitOrigin, moreRoomHint } from "./size_limit.ts";
-import type { SeenBytes } from "./space_budget.ts";
+import { limitOrigin, moreRoomHint, type SeenBytes } from "./size_limit.ts";
 
 export interface EvictionRunsDeps {
   readonly evictor: Pick<Evictor, "run" | "stop">;

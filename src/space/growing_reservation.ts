@@ -1,5 +1,5 @@
 import type { Space } from "./space.ts";
-import type { Reservation } from "./space_budget.ts";
+import type { Reservation } from "./size_limit.ts";
 
 /** The first reservation for a file of unknown size; each further one doubles it. */
 export const FIRST_STEP_BYTES = 1 << 20;

@@ -1,4 +1,4 @@
-import type { Reservation } from "./space_budget.ts";
+import type { Reservation } from "./size_limit.ts";
 
 /** Free room for work that nobody waits for. A client that needs it calls it in. */
 export class Loan implements Disposable {

@@ -9,7 +9,7 @@ import { type EvictionRuns, FailedRuns } from "./eviction_runs.ts";
 import type { RunFigures } from "./evictor.ts";
 import type { GcDone, GcOrder } from "./gc_event.ts";
 import { Loan } from "./loan.ts";
-import type { Reservation, SpaceBudget } from "./space_budget.ts";
+import type { Reservation, SpaceBudget } from "./size_limit.ts";
 import type { SpareRoom } from "./spare_room.ts";
 import type { Sweeper } from "./sweeper.ts";
 

@@ -1,5 +1,5 @@
 import { type Metric, prometheusContentType, Registry } from "prom-client";
-import type { Point, Snapshot } from "./families.ts";
+import type { Point, Snapshot } from "./metrics.ts";
 import type { Labels } from "./instruments/instrument.ts";
 
 export const PROMETHEUS_TYPE = prometheusContentType;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Answer } from "../../src/http/message/answer.ts";
+import { Answer } from "../../src/http/message/message.ts";
 import { openBrowser, type Tab } from "../support/browser.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";

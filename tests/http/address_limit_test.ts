@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { Answer } from "../../src/http/message/answer.ts";
+import { Answer } from "../../src/http/message/message.ts";
 import { TrustedProxies } from "../../src/http/proxy/trusted_proxies.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
 import type { Socket } from "../../src/http/server/request_reader.ts";

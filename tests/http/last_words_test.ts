@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Answer } from "../../src/http/message/answer.ts";
+import { Answer } from "../../src/http/message/message.ts";
 import { PHASE_LIMITS_MS } from "../../src/http/server/connection.ts";
 import { eventually } from "../support/eventually.ts";
 import { RawConnection, requestText } from "../support/raw_http.ts";

@@ -3,8 +3,7 @@ import { AccessRules } from "../../src/http/access/access_rules.ts";
 import { OwnNames } from "../../src/http/access/own_names.ts";
 import { PERMISSIONS } from "../../src/http/access/permissions.ts";
 import type { Token } from "../../src/http/access/tokens.ts";
-import { statusAnswer } from "../../src/http/message/answer.ts";
-import type { Role } from "../../src/http/message/role.ts";
+import { type Role, statusAnswer } from "../../src/http/message/message.ts";
 import { runLarder } from "../support/run_larder.ts";
 import { TestCache } from "../support/test_cache.ts";
 

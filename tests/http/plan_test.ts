@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { DATABASE_AWAY, Failure } from "../../src/base/failure.ts";
 import { Planner } from "../../src/cache/plan/planner.ts";
-import { type Answer, statusAnswer } from "../../src/http/message/answer.ts";
+import { type Answer, statusAnswer } from "../../src/http/message/message.ts";
 import { planRoute, type PlanRouteDeps, planTurns } from "../../src/http/routes/plan.ts";
 import { eventually } from "../support/eventually.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Delivery } from "../../src/http/message/client_request.ts";
+import type { Delivery } from "../../src/http/message/message.ts";
 import { generateSecretKey } from "../../src/nix/signature.ts";
 import { eventually } from "../support/eventually.ts";
 import { type FakeUpstream, fakeUpstream } from "../support/fake_upstream.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Answer } from "../../src/http/message/answer.ts";
+import type { Answer } from "../../src/http/message/message.ts";
 import { HotNarStore } from "../../src/storage/hot_nar_store.ts";
 import { LocalNarStore } from "../../src/storage/local/local_nar_store.ts";
 import { fakeUpstream } from "../support/fake_upstream.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { textAnswer } from "../../src/http/message/answer.ts";
+import { textAnswer } from "../../src/http/message/message.ts";
 import { rawRequest, requestText } from "../support/raw_http.ts";
 import { TestListener } from "../support/test_listener.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Bytes } from "../../src/base/bytes.ts";
-import { Answer } from "../../src/http/message/answer.ts";
+import { Answer } from "../../src/http/message/message.ts";
 import { Activity } from "../../src/http/server/connection.ts";
 import { AnswerWriter, RunningWrites } from "../../src/http/server/answer_writer.ts";
 import { checkProperty } from "../support/property.ts";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { Answer } from "../../src/http/message/answer.ts";
-import { pathOf } from "../../src/http/message/client_request.ts";
+import { Answer, pathOf } from "../../src/http/message/message.ts";
 import { readRange } from "../../src/http/routes/nar.ts";
 import { Router } from "../../src/http/routes/router.ts";
 import { Activity, Connection } from "../../src/http/server/connection.ts";

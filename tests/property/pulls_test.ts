@@ -6,7 +6,7 @@ import {
   OpenPulls,
   SILENCE_MS,
   SLOWEST_MAX,
-} from "../../src/history/open_pulls.ts";
+} from "../../src/history/pulls.ts";
 import { checkProperty } from "../support/property.ts";
 
 /** One request: it begins after a pause, and ends in some order with the others. */

@@ -1,4 +1,4 @@
-import { Answer, statusAnswer } from "../../src/http/message/answer.ts";
+import { Answer, statusAnswer } from "../../src/http/message/message.ts";
 import {
   HttpServer,
   type HttpServerDeps,

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { Failure } from "../../src/base/failure.ts";
-import { Answer } from "../../src/http/message/answer.ts";
-import type { ClientRequest } from "../../src/http/message/client_request.ts";
+import { Answer, type ClientRequest } from "../../src/http/message/message.ts";
 import { clock } from "../../src/runtime/current.ts";
 import { type RawConnection, rawExchange, requestText } from "../support/raw_http.ts";
 import { makeStoreObject } from "../support/store_object.ts";

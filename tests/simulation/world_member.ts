@@ -11,7 +11,7 @@ import type { NarEncoder } from "../../src/cache/recompress/nar_encoder.ts";
 import { Failure } from "../../src/base/failure.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
 import type { HandOver } from "../../src/http/routes/nar.ts";
-import { StreamAnswer } from "../../src/http/message/answer.ts";
+import { StreamAnswer } from "../../src/http/message/message.ts";
 import { HttpServer } from "../../src/http/server/http_server.ts";
 import { LeaseMetrics, Leases } from "../../src/locks/leases.ts";
 import { MemberLeases } from "../../src/locks/work_leases.ts";

@@ -10,10 +10,10 @@ import {
   NarinfoServer,
   NegativeCache,
 } from "../../src/cache/narinfo/serve_narinfo.ts";
+import { NO_PREFETCH } from "../../src/cache/prefetch/prefetch_ports.ts";
 import { Remover } from "../../src/cache/remove.ts";
 import { NarServer } from "../../src/cache/serve_nar.ts";
 import { NarinfoFetches } from "../../src/cache/narinfo/narinfo_fetches.ts";
-import { NO_PREFETCH } from "../../src/cache/prefetch/prefetch_ports.ts";
 import { Touches } from "../../src/cache/touches.ts";
 import { type MemberId, newMemberId } from "../../src/base/member_id.ts";
 import { ActiveReads } from "../../src/space/active_reads.ts";

@@ -1,6 +1,5 @@
-import { SizeLimit } from "../../src/space/size_limit.ts";
+import { SizeLimit, SpaceBudget } from "../../src/space/size_limit.ts";
 import { type ChoresDeps, startChores } from "../../src/app/chores.ts";
-import { SpaceBudget } from "../../src/space/space_budget.ts";
 import type { MetadataStore } from "../../src/metadata/metadata_store.ts";
 import { SystemClock, type Timer } from "../../src/runtime/clock.ts";
 import { playRuntime } from "../../src/runtime/current.ts";

@@ -1,4 +1,4 @@
-import { Answer } from "../../src/http/message/answer.ts";
+import { Answer } from "../../src/http/message/message.ts";
 import {
   HttpServer,
   type HttpServerDeps,

@@ -1,4 +1,4 @@
-import { statusAnswer } from "../../src/http/message/answer.ts";
+import { statusAnswer } from "../../src/http/message/message.ts";
 import {
   HttpServer,
   type HttpServerDeps,

@@ -4,7 +4,7 @@ import type { HolderFacts, Locks } from "../../locks/locks.ts";
 import type { RedisSettings } from "../../locks/redis/redis_client.ts";
 import type { OperationOf } from "../../telemetry/instruments/operation_labels.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import type { OperationMeter } from "../../telemetry/operation_meter.ts";
+import type { OperationMeter } from "../../telemetry/metrics.ts";
 
 export interface SharedLocksOptions {
   readonly redis: RedisSettings;

@@ -9,7 +9,7 @@ import { type NarName, narName } from "../../nix/nar_name.ts";
 import type { Narinfo } from "../../nix/narinfo.ts";
 import { dice } from "../../runtime/current.ts";
 import type { Space } from "../../space/space.ts";
-import type { Reservation } from "../../space/space_budget.ts";
+import type { Reservation } from "../../space/size_limit.ts";
 import { narRowOf } from "../nar/nar_naming.ts";
 import { FileMeasure, type MeasuredNar } from "../upload/file_measure.ts";
 import { SpoolFile } from "../upload/spool_file.ts";

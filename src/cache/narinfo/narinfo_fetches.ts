@@ -32,10 +32,10 @@ import {
   sourceOf,
   verifiedRowOf,
 } from "../nar/nar_naming.ts";
+import type { NegativeCache, Signer } from "./serve_narinfo.ts";
 import type { NarinfoPrefetcher, PrefetchRequest } from "../prefetch/prefetch_ports.ts";
 import type { Demotions } from "../sources/nar_candidates.ts";
 import type { StorePathNames } from "../nar/store_path_names.ts";
-import type { NegativeCache, Signer } from "./serve_narinfo.ts";
 
 /** How long other members wait for a database that is slow to take a narinfo. */
 const LANDING_MAX_MS = 2_000;

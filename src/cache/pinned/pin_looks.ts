@@ -17,7 +17,7 @@ import {
 } from "../../metadata/metadata_store.ts";
 import type { NarName } from "../../nix/nar_name.ts";
 import type { StorePathHash } from "../../nix/store_path.ts";
-import type { PinReads } from "../../pins/pin_reads.ts";
+import type { PinReads } from "../../pins/pins.ts";
 import {
   type ClosureLister,
   type ClosurePath,

@@ -3,7 +3,7 @@ import { type CertificateInputs, systemCertificates } from "../../app/system_cer
 import { COMMAND_HEADER } from "../../base/command_request.ts";
 import { boundedText } from "../../base/bounded_text.ts";
 import { DATABASE_AWAY, Failure, reasonOf, STORAGE_AWAY } from "../../base/failure.ts";
-import { type Role, ROLES } from "../../http/message/role.ts";
+import { type Role, ROLES } from "../../http/message/message.ts";
 import { clock } from "../../runtime/current.ts";
 import { type ClientSettings, serverAddress } from "./client_flags.ts";
 import { describe, PERMISSIONS } from "../../http/access/permissions.ts";

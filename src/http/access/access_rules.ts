@@ -1,13 +1,16 @@
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import {
+  type Caller,
   CHANGING_METHODS,
   type ClientRequest,
   DEFAULT_PORTS,
+  includes,
   isOfThisMachine,
   lowerAscii,
   parseHost,
-} from "../message/client_request.ts";
-import { type Caller, includes, type Role, TOKEN_OPTION } from "../message/role.ts";
+  type Role,
+  TOKEN_OPTION,
+} from "../message/message.ts";
 import type { Route } from "../routes/router.ts";
 import type { OwnNames } from "./own_names.ts";
 import { type Need, needFor, needOf, type RouteMethod } from "./permissions.ts";

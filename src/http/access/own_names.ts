@@ -1,4 +1,4 @@
-import { lowerAscii, parseHost } from "../message/client_request.ts";
+import { lowerAscii, parseHost } from "../message/message.ts";
 
 /**
  * Domains that only the machines of one household or network name. No stranger can register a name

@@ -1,4 +1,4 @@
-import type { Role } from "../message/role.ts";
+import type { Role } from "../message/message.ts";
 import type { Route } from "../routes/router.ts";
 
 /** A method of a route; GET includes HEAD. */

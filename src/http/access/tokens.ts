@@ -3,8 +3,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { lruOf } from "../../base/lru.ts";
 import { networkOf } from "../../base/network_of.ts";
 import { clock } from "../../runtime/current.ts";
-import type { ClientRequest } from "../message/client_request.ts";
-import { type Caller, includes, type Role } from "../message/role.ts";
+import { type Caller, type ClientRequest, includes, type Role } from "../message/message.ts";
 
 /** A configured token, and its holder. */
 export interface Token extends Caller {

@@ -1,8 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { Facts } from "../../base/failure.ts";
 import type { Stretch } from "../../base/wait_notes.ts";
-import type { OpenPull, PathResult } from "../../history/open_pulls.ts";
-import type { Pulls } from "../../history/pulls.ts";
+import type { OpenPull, PathResult, Pulls } from "../../history/pulls.ts";
 import { clock } from "../../runtime/current.ts";
 import { REQUEST_LINE } from "../../telemetry/events.ts";
 import {
@@ -15,18 +14,20 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { HistogramSeries, Metrics, Series } from "../../telemetry/metrics.ts";
 import { methodFacts, type RequestSpan, type SpanFacts } from "../../telemetry/tracer.ts";
 import { MEMBER_HEADER } from "../../upstream/loops.ts";
-import { type Answer, HandedOverAnswer, StreamAnswer } from "../message/answer.ts";
 import {
+  type Answer,
+  type Caller,
   CHANGING_METHODS,
   type ClientRequest,
   DEFAULT_PORTS,
   type Delivery,
   type DeliveryEnd,
+  HandedOverAnswer,
   isByCommand,
   parseHost,
   pathOf,
-} from "../message/client_request.ts";
-import type { Caller } from "../message/role.ts";
+  StreamAnswer,
+} from "../message/message.ts";
 import type { Route } from "../routes/router.ts";
 
 /** The outcomes that are counted: few. */

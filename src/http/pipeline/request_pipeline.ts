@@ -12,23 +12,21 @@ import {
 import { FailedTokens } from "../access/tokens.ts";
 import {
   type Answer,
-  forTokenHolders,
-  lineAnswer,
-  RETRY_AFTER,
-  statusAnswer,
-  textAnswer,
-} from "../message/answer.ts";
-import {
+  type Caller,
   CHANGING_METHODS,
   type ClientRequest,
   type Delivery,
+  forTokenHolders,
+  lineAnswer,
   parseHost,
   pathOf,
   prefersHtml,
   queryFault,
-} from "../message/client_request.ts";
+  RETRY_AFTER,
+  statusAnswer,
+  textAnswer,
+} from "../message/message.ts";
 import { failureFacts, lossIn } from "../message/lost_part.ts";
-import type { Caller } from "../message/role.ts";
 import { markup } from "../page/markup.ts";
 import type { Match, Route, Router } from "../routes/router.ts";
 import type { RefusedRequest } from "../server/request_reader.ts";

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { isIP } from "node:net";
 import type { Bytes } from "../../base/bytes.ts";
-import { isOfThisMachine, peerAddress } from "../message/client_request.ts";
+import { isOfThisMachine, peerAddress } from "../message/message.ts";
 import type { SilentClient, SilentClients } from "../server/accepting.ts";
 import { type ProxyRange, TrustedProxies } from "./trusted_proxies.ts";
 

@@ -6,7 +6,7 @@ import {
   plainAddress,
   UNIX_PEER,
   withoutBlanks,
-} from "../message/client_request.ts";
+} from "../message/message.ts";
 
 /** Addresses of proxies; `unix` is every peer of the Unix socket. */
 export type ProxyRange =

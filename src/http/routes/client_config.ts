@@ -1,7 +1,6 @@
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { HOST_PLACEHOLDER } from "../../nix/client_ways.ts";
-import { textAnswer } from "../message/answer.ts";
-import { parseHost } from "../message/client_request.ts";
+import { parseHost, textAnswer } from "../message/message.ts";
 import type { Route } from "./router.ts";
 
 export interface ClientConfigDeps {

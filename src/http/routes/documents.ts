@@ -5,13 +5,13 @@ import { type DocumentKind, documentName } from "../../nix/document_name.ts";
 import {
   type Answer,
   type AnswerParts,
+  type ClientRequest,
   headAnswer,
   isNamed,
   notModifiedAnswer,
   statusAnswer,
   streamAnswer,
-} from "../message/answer.ts";
-import type { ClientRequest } from "../message/client_request.ts";
+} from "../message/message.ts";
 import type { Handler, Route } from "./router.ts";
 
 /** The paths of each kind of document. */

@@ -1,7 +1,7 @@
 import type { Bytes } from "../../base/bytes.ts";
 import { snakeNames } from "../../base/snake_names.ts";
 import { clock } from "../../runtime/current.ts";
-import { type Answer, streamAnswer } from "../message/answer.ts";
+import { type Answer, streamAnswer } from "../message/message.ts";
 import { failedLine, failureFacts } from "../message/lost_part.ts";
 
 const PROGRESS_EVERY_MS = 1_000;

@@ -1,8 +1,14 @@
 import { Failure, messageOf } from "../../base/failure.ts";
 import type { Waiter } from "../../base/read_turns.ts";
 import { DATABASE } from "../../telemetry/events.ts";
-import { type Answer, lineAnswer, statusAnswer, textAnswer } from "../message/answer.ts";
-import { type ClientRequest, queryIn } from "../message/client_request.ts";
+import {
+  type Answer,
+  type ClientRequest,
+  lineAnswer,
+  queryIn,
+  statusAnswer,
+  textAnswer,
+} from "../message/message.ts";
 import type { Found } from "../page/packages_part.ts";
 import type { Route } from "./router.ts";
 import type { Searches } from "./searches.ts";

@@ -1,7 +1,7 @@
 import { formatNixCacheInfo } from "../../nix/nix_cache_info.ts";
 import { STORE_DIR } from "../../nix/store_path.ts";
 import { LARDER_HEADER } from "../../upstream/loops.ts";
-import { statusAnswer, textAnswer } from "../message/answer.ts";
+import { statusAnswer, textAnswer } from "../message/message.ts";
 import type { Route } from "./router.ts";
 
 /** `/nix-cache-info`, below `prefix`. Nix reads it first. It does not depend on the upstreams. */

@@ -1,9 +1,8 @@
 import { wholeNumber } from "../../base/plain_number.ts";
 import type { GcEvent, GcOrder } from "../../space/gc_event.ts";
-import { lineAnswer } from "../message/answer.ts";
+import { lineAnswer, queryIn } from "../message/message.ts";
 import { eventsAnswer } from "./event_lines.ts";
 import type { Route } from "./router.ts";
-import { queryIn } from "../message/client_request.ts";
 
 export interface GcRouteDeps {
   /**

@@ -1,5 +1,5 @@
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { textAnswer } from "../message/answer.ts";
+import { textAnswer } from "../message/message.ts";
 import type { Route } from "./router.ts";
 
 /** Every instrument in the Prometheus text format. */

@@ -14,25 +14,23 @@ import {
   type Answer,
   type AnswerParts,
   type Body,
+  type ClientRequest,
   countedAnswer,
   countedAs,
   type CountedResult,
   HandedOverAnswer,
   headAnswer,
+  isByCommand,
   isNamed,
   notModifiedAnswer,
+  queryIn,
   requestSeries,
   servedBytes,
   statusAnswer,
   streamAnswer,
   type UnsavedBytes,
-} from "../message/answer.ts";
-import {
-  type ClientRequest,
-  isByCommand,
-  queryIn,
   withoutBlanks,
-} from "../message/client_request.ts";
+} from "../message/message.ts";
 import { removeHandler } from "./remove_handler.ts";
 import type { Route } from "./router.ts";
 

@@ -5,12 +5,12 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import {
   countedAnswer,
   countedAs,
+  isByCommand,
   requestSeries,
   servedBytes,
   statusAnswer,
   textAnswer,
-} from "../message/answer.ts";
-import { isByCommand } from "../message/client_request.ts";
+} from "../message/message.ts";
 import { removeHandler } from "./remove_handler.ts";
 import type { Route } from "./router.ts";
 

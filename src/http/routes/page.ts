@@ -1,5 +1,12 @@
-import { Answer, lineAnswer, RETRY_AFTER, statusAnswer, textAnswer } from "../message/answer.ts";
-import { prefersHtml, queryIn } from "../message/client_request.ts";
+import {
+  Answer,
+  lineAnswer,
+  prefersHtml,
+  queryIn,
+  RETRY_AFTER,
+  statusAnswer,
+  textAnswer,
+} from "../message/message.ts";
 import type { Pulls } from "../../history/pulls.ts";
 import type { Page } from "../page/page.ts";
 import { PULLS_SHOWN } from "../page/pulls_part.ts";

@@ -1,8 +1,6 @@
 import { decimalNumber, wholeNumber } from "../../base/plain_number.ts";
-import type { PinReads } from "../../pins/pin_reads.ts";
-import type { Pins } from "../../pins/pins.ts";
-import { type Answer, statusAnswer, textAnswer } from "../message/answer.ts";
-import type { ClientRequest } from "../message/client_request.ts";
+import type { PinReads, Pins } from "../../pins/pins.ts";
+import { type Answer, type ClientRequest, statusAnswer, textAnswer } from "../message/message.ts";
 import { markup } from "../page/markup.ts";
 import type { GcRouteDeps } from "./gc.ts";
 import type { Route } from "./router.ts";

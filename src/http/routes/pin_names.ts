@@ -1,10 +1,8 @@
 import { wholeNumber } from "../../base/plain_number.ts";
 import { isStorePathHash } from "../../nix/store_path.ts";
 import { type HeldName, isKeep, isPinName, KEEP_MAX, NAME_FORM } from "../../pins/pin_name.ts";
-import type { PinReads } from "../../pins/pin_reads.ts";
-import type { Pins } from "../../pins/pins.ts";
-import { type Answer, lineAnswer } from "../message/answer.ts";
-import { queryIn } from "../message/client_request.ts";
+import type { PinReads, Pins } from "../../pins/pins.ts";
+import { type Answer, lineAnswer, queryIn } from "../message/message.ts";
 import { FLAG_FORM, HASH_FORM, isFlag, KEEP_COMPLETE, listRoute, NOT_STORED } from "./pins.ts";
 import type { Route } from "./router.ts";
 

@@ -14,8 +14,14 @@ import {
 import type { StorePathHash } from "../../nix/store_path.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { Answer, lineAnswer, RETRY_AFTER, statusAnswer, streamAnswer } from "../message/answer.ts";
-import type { ClientRequest } from "../message/client_request.ts";
+import {
+  Answer,
+  type ClientRequest,
+  lineAnswer,
+  RETRY_AFTER,
+  statusAnswer,
+  streamAnswer,
+} from "../message/message.ts";
 import { failedLine, failureFacts } from "../message/lost_part.ts";
 import { HEAD_AFTER_MS } from "./event_lines.ts";
 import { waiterOf } from "./explain.ts";

@@ -1,6 +1,5 @@
 import type { Pull, PulledTimes, PullPath, Pulls, WholePull } from "../../history/pulls.ts";
-import { type Answer, lineAnswer, textAnswer } from "../message/answer.ts";
-import { prefersHtml, queryIn } from "../message/client_request.ts";
+import { type Answer, lineAnswer, prefersHtml, queryIn, textAnswer } from "../message/message.ts";
 import type { Page } from "../page/page.ts";
 import { pullSentence, pullWords, whatOf } from "../stats/pull_words.ts";
 import type { Route, Routed } from "./router.ts";

@@ -1,4 +1,4 @@
-import { lineAnswer, statusAnswer } from "../message/answer.ts";
+import { lineAnswer, statusAnswer } from "../message/message.ts";
 import type { Handler } from "./router.ts";
 
 /** DELETE of a cached entry: 200 if it existed, else 404. */

@@ -1,7 +1,5 @@
 import type { Facts } from "../../base/failure.ts";
-import type { Caller } from "../message/role.ts";
-import type { Answer } from "../message/answer.ts";
-import type { ClientRequest } from "../message/client_request.ts";
+import type { Answer, Caller, ClientRequest } from "../message/message.ts";
 
 /** A request with its route. */
 export interface Routed {

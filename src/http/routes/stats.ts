@@ -1,8 +1,7 @@
 import type { Stats } from "../stats/stats.ts";
-import { textAnswer } from "../message/answer.ts";
+import { queryIn, textAnswer } from "../message/message.ts";
 import type { StatsQuery } from "../stats/gather_stats.ts";
 import type { Route, Routed } from "./router.ts";
-import { queryIn } from "../message/client_request.ts";
 
 /** `/stats`: the figures as JSON, whatever the client accepts; `?range=` picks the history. */
 export function statsRoute(stats: (query: StatsQuery) => Promise<Stats>): Route {

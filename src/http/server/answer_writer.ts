@@ -3,7 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { Bytes } from "../../base/bytes.ts";
 import { type BufferLender, type ByteSource, DirectStream } from "../../base/direct_stream.ts";
 import { clock } from "../../runtime/current.ts";
-import { type Answer, statusAnswer } from "../message/answer.ts";
+import { type Answer, statusAnswer } from "../message/message.ts";
 import type { Activity } from "./connection.ts";
 import type { Socket } from "./request_reader.ts";
 

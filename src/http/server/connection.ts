@@ -1,14 +1,14 @@
 import type { Bytes } from "../../base/bytes.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { type Stretch, WaitNotes } from "../../base/wait_notes.ts";
-import type { Answer } from "../message/answer.ts";
 import {
+  type Answer,
   type ClientRequest,
   type CutShort,
   type Delivery,
   type DeliveryEnd,
   peerAddress,
-} from "../message/client_request.ts";
+} from "../message/message.ts";
 import { AnswerWriter, ClientLeft, type Progress, type RunningWrites } from "./answer_writer.ts";
 import {
   Refusal,

@@ -2,7 +2,7 @@ import { networkOf } from "../../base/network_of.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { clock } from "../../runtime/current.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { peerAddress, UNIX_PEER } from "../message/client_request.ts";
+import { peerAddress, UNIX_PEER } from "../message/message.ts";
 import { acceptFailureOf, setNoDelay } from "./accepting.ts";
 import { RunningWrites } from "./answer_writer.ts";
 import {

@@ -2,12 +2,7 @@ import type { Bytes } from "../../base/bytes.ts";
 import { Failure } from "../../base/failure.ts";
 import type { RequestHeaders } from "../../base/request_headers.ts";
 import { streamFrom } from "../../base/stream_of.ts";
-import {
-  type ClientRequest,
-  fieldWords,
-  lowerAscii,
-  withoutBlanks,
-} from "../message/client_request.ts";
+import { type ClientRequest, fieldWords, lowerAscii, withoutBlanks } from "../message/message.ts";
 import type { Activity } from "./connection.ts";
 
 /** The part of a connection that the server uses. */

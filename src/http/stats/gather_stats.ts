@@ -6,7 +6,7 @@ import type { NarName } from "../../nix/nar_name.ts";
 import type { PinWatch } from "../../pins/pin_watch.ts";
 import { countsWithLook, type PinNotes, shownNotes } from "../../pins/pinned_closures.ts";
 import type { ActiveReads } from "../../space/active_reads.ts";
-import type { SpaceBudget } from "../../space/space_budget.ts";
+import type { SpaceBudget } from "../../space/size_limit.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Problem, RecentProblems } from "../../telemetry/recent_problems.ts";
 import type { LastAnswer, LastAnswers, LastError } from "../../upstream/last_answers.ts";

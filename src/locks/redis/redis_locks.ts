@@ -4,7 +4,7 @@ import type { Timer } from "../../runtime/clock.ts";
 import { clock, dice } from "../../runtime/current.ts";
 import type { OperationOf } from "../../telemetry/instruments/operation_labels.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { NO_METER, type OperationMeter } from "../../telemetry/operation_meter.ts";
+import { NO_METER, type OperationMeter } from "../../telemetry/metrics.ts";
 import { OutageLog } from "../../telemetry/outage_log.ts";
 import {
   type Holder,

@@ -1,7 +1,7 @@
 import { S3Client } from "@aws-sdk/client-s3";
 import { FetchHttpHandler } from "@smithy/fetch-http-handler";
 import type { OperationOf } from "../../telemetry/instruments/operation_labels.ts";
-import type { OperationMeter } from "../../telemetry/operation_meter.ts";
+import type { OperationMeter } from "../../telemetry/metrics.ts";
 import { addFileHash } from "./file_part.ts";
 import { isChanged, isNotFound } from "./s3_failures.ts";
 import { boundedBytes } from "../../base/bounded_text.ts";

@@ -7,7 +7,7 @@ import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadat
 import { newStoredName } from "../../../src/nix/stored_name.ts";
 import { LocalNarStore } from "../../../src/storage/local/local_nar_store.ts";
 import { SILENT } from "../../../src/telemetry/logger.ts";
-import type { OperationMeter } from "../../../src/telemetry/operation_meter.ts";
+import type { OperationMeter } from "../../../src/telemetry/metrics.ts";
 import { fileOf, hash, keep, narOf, put } from "../../support/metadata_rows.ts";
 import { STAYS } from "../../support/staying_client.ts";
 import { tempFolder } from "../../support/temp_folder.ts";

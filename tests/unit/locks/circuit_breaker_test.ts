@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { CircuitBreaker } from "../../../src/locks/redis/redis_locks.ts";
 import { clock, playRuntime } from "../../../src/runtime/current.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { Metrics } from "../../../src/telemetry/metrics.ts";
-import { operationMeter } from "../../../src/telemetry/operation_meter.ts";
+import { Metrics, operationMeter } from "../../../src/telemetry/metrics.ts";
 import { VirtualClock } from "../../simulation/virtual_clock.ts";
 import { PlayedTime } from "../../support/played_time.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Failure } from "../../../src/base/failure.ts";
 import type { Change } from "../../../src/metadata/metadata_store.ts";
 import { PinnedClosures } from "../../../src/pins/pinned_closures.ts";
-import { PinReads } from "../../../src/pins/pin_reads.ts";
+import { PinReads } from "../../../src/pins/pins.ts";
 import { MemoryMetadataStore } from "../../support/memory_metadata_store.ts";
 import { changesOf, type GraphNode, hashOfNode, narBytesOf } from "../../support/stored_graph.ts";
 

@@ -1,10 +1,9 @@
-import { SizeLimit } from "../../../src/space/size_limit.ts";
+import { SizeLimit, SpaceBudget } from "../../../src/space/size_limit.ts";
 import assert from "node:assert/strict";
 import { UNCOUNTED_BYTES } from "../../../src/metadata/space_keeper.ts";
 import { openDatabase } from "../../../src/metadata/sqlite/connection.ts";
 import { SqliteMetadataStore } from "../../../src/metadata/sqlite/sqlite_metadata_store.ts";
 import { Accounts } from "../../../src/space/accounts.ts";
-import { SpaceBudget } from "../../../src/space/space_budget.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 
 const LIMIT_BYTES = 8 << 20;

@@ -1,6 +1,5 @@
-import { SizeLimit } from "../../../src/space/size_limit.ts";
+import { SizeLimit, SpaceBudget } from "../../../src/space/size_limit.ts";
 import assert from "node:assert/strict";
-import { SpaceBudget } from "../../../src/space/space_budget.ts";
 
 Deno.test("budget: reservations take what is granted to the last byte, and not one more", () => {
   const budget = new SpaceBudget(SizeLimit.of(1_000));

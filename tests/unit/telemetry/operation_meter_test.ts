@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { clock, playRuntime } from "../../../src/runtime/current.ts";
-import { Metrics } from "../../../src/telemetry/metrics.ts";
-import { operationMeter } from "../../../src/telemetry/operation_meter.ts";
+import { Metrics, operationMeter } from "../../../src/telemetry/metrics.ts";
 import { prometheusText } from "../../../src/telemetry/prometheus.ts";
 import { VirtualClock } from "../../simulation/virtual_clock.ts";
 import { Scrape } from "../../support/scrape.ts";

@@ -8,10 +8,8 @@ import {
 } from "../../../cache/upload/upload_body.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { Metrics } from "../../../telemetry/metrics.ts";
-import { lineAnswer, RETRY_AFTER } from "../../message/answer.ts";
+import { type ClientRequest, lineAnswer, RETRY_AFTER, type Role } from "../../message/message.ts";
 import { failureFacts } from "../../message/lost_part.ts";
-import type { Role } from "../../message/role.ts";
-import type { ClientRequest } from "../../message/client_request.ts";
 import type { Handler, Routed } from "../router.ts";
 
 export type UploadKind = "narinfo" | "nar" | "document";

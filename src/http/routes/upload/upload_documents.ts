@@ -3,7 +3,7 @@ import { contentCoding, UploadRefused } from "../../../cache/upload/upload_body.
 import type { DocumentUploads } from "../../../cache/upload/document_uploads.ts";
 import type { StoredView } from "../../../cache/upload/stored_view.ts";
 import { type DocumentKind, documentName } from "../../../nix/document_name.ts";
-import { statusAnswer } from "../../message/answer.ts";
+import { statusAnswer } from "../../message/message.ts";
 import { DOCUMENT_PATHS, documentAnswer } from "../documents.ts";
 import type { Handler, Route } from "../router.ts";
 import { uploadBodyOf, uploadHandler, type UploadHandlerDeps } from "./upload_answer.ts";

@@ -2,7 +2,7 @@ import { contentCoding, UploadRefused } from "../../../cache/upload/upload_body.
 import type { NarUploads } from "../../../cache/upload/nar_uploads.ts";
 import type { StoredView } from "../../../cache/upload/stored_view.ts";
 import { parseNarName } from "../../../nix/nar_name.ts";
-import { headAnswer, statusAnswer, streamAnswer } from "../../message/answer.ts";
+import { headAnswer, statusAnswer, streamAnswer } from "../../message/message.ts";
 import { planNar } from "../nar.ts";
 import type { Route } from "../router.ts";
 import { uploadBodyOf, uploadHandler, type UploadHandlerDeps } from "./upload_answer.ts";

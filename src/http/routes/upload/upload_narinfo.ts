@@ -10,7 +10,7 @@ import type { StoredView } from "../../../cache/upload/stored_view.ts";
 import type { NarVerifier } from "../../../cache/verify/nar_verifier.ts";
 import { NARINFO_TEXT_MAX } from "../../../nix/narinfo_parse.ts";
 import { isStorePathHash } from "../../../nix/store_path.ts";
-import { statusAnswer, textAnswer } from "../../message/answer.ts";
+import { statusAnswer, textAnswer } from "../../message/message.ts";
 import type { Route, Routed } from "../router.ts";
 import { uploadBodyOf, uploadHandler, type UploadHandlerDeps } from "./upload_answer.ts";
 

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { AccessRules } from "../../../../src/http/access/access_rules.ts";
 import { OwnNames } from "../../../../src/http/access/own_names.ts";
 import { describe, PERMISSIONS } from "../../../../src/http/access/permissions.ts";
-import { statusAnswer } from "../../../../src/http/message/answer.ts";
-import type { Role } from "../../../../src/http/message/role.ts";
+import { type Role, statusAnswer } from "../../../../src/http/message/message.ts";
 
 const handler = () => statusAnswer(200, false);
 const GC = { name: "/gc", path: "/gc", methods: { POST: handler } };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FailedTokens } from "../../../../src/http/access/tokens.ts";
-import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
+import type { ClientRequest } from "../../../../src/http/message/message.ts";
 import { checkProperty } from "../../../support/property.ts";
 
 Deno.test("failed tokens: ten are free, further ones wait longer, up to five seconds", () => {

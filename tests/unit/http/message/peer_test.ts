@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isOfThisMachine, peerAddress } from "../../../../src/http/message/client_request.ts";
+import { isOfThisMachine, peerAddress } from "../../../../src/http/message/message.ts";
 
 const PEERS: readonly (readonly [hostname: string, peer: string, isOfThisMachine: boolean])[] = [
   ["127.0.0.1", "127.0.0.1", true],

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { pathOf } from "../../../../src/http/message/client_request.ts";
+import { pathOf } from "../../../../src/http/message/message.ts";
 
 /** Raw request targets behind `http://host`, and the path that is routed. */
 const CASES: readonly (readonly [target: string, path: string | undefined])[] = [

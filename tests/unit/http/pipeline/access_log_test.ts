@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Answer } from "../../../../src/http/message/answer.ts";
+import { Answer } from "../../../../src/http/message/message.ts";
 import { RequestObserver } from "../../../../src/http/pipeline/request_observer.ts";
 import type { Route } from "../../../../src/http/routes/router.ts";
 import { clock } from "../../../../src/runtime/current.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { AccessRules } from "../../../../src/http/access/access_rules.ts";
 import { OwnNames } from "../../../../src/http/access/own_names.ts";
-import type { DeliveryEnd } from "../../../../src/http/message/client_request.ts";
+import type { DeliveryEnd } from "../../../../src/http/message/message.ts";
 import { RequestObserver } from "../../../../src/http/pipeline/request_observer.ts";
 import { createRequestPipeline } from "../../../../src/http/pipeline/request_pipeline.ts";
 import { HEALTHZ_ROUTE } from "../../../../src/http/routes/fixed_answers.ts";

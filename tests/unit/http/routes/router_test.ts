@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Answer } from "../../../../src/http/message/answer.ts";
+import { Answer } from "../../../../src/http/message/message.ts";
 import { type Handler, type Route, Router } from "../../../../src/http/routes/router.ts";
 
 const handler: Handler = () => new Answer(null, 200, {});

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { DirectStream } from "../../../../src/base/direct_stream.ts";
 import { StreamSource } from "../../../../src/cache/download/growing_file.ts";
-import { Answer } from "../../../../src/http/message/answer.ts";
+import { Answer } from "../../../../src/http/message/message.ts";
 import type { HttpServerLimits } from "../../../../src/http/server/http_server.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { StalledClients, StalledSocket } from "../../../support/stalled_clients.ts";

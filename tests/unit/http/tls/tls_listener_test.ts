@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { TlsListener, type TlsListenerDeps } from "../../../../src/http/tls/tls_listener.ts";
-import { Answer } from "../../../../src/http/message/answer.ts";
-import type { ClientRequest } from "../../../../src/http/message/client_request.ts";
+import { Answer, type ClientRequest } from "../../../../src/http/message/message.ts";
 import { RELAY_LIMITS, type RelayLimits } from "../../../../src/http/tls/relay.ts";
 import {
   HttpServer,
