@@ -49,13 +49,16 @@ class VirtualTimer implements Timer {
   constructor(
     at: { readonly atMs: number; readonly order: number },
     due: () => void,
-    everyMs?: number,
+    { everyMs, owner }: {
+      readonly everyMs?: number | undefined;
+      readonly owner: Owner | undefined;
+    },
   ) {
     this.atMs = at.atMs;
     this.order = at.order;
     this.due = due;
     this.everyMs = everyMs;
-    this.owner = owners.getStore();
+    this.owner = owner;
   }
 
   cancel(): void {
@@ -81,6 +84,8 @@ export class VirtualClock extends Clock {
   /** A binary heap by time and order. */
   readonly #heap: VirtualTimer[] = [];
   jumps = 0;
+  /** Of another world: a test that shares a module with scenes runs in the context of the last one. */
+  readonly #stranger = owners.getStore();
 
   override nowMs(): number {
     return this.#nowMs;
@@ -139,7 +144,9 @@ export class VirtualClock extends Clock {
 
   #start(ms: number, due: () => void, everyMs?: number): VirtualTimer {
     const atMs = this.#nowMs + Math.max(0, ms);
-    const timer = new VirtualTimer({ atMs, order: 0 }, due, everyMs);
+    const present = owners.getStore();
+    const owner = present === this.#stranger ? undefined : present;
+    const timer = new VirtualTimer({ atMs, order: 0 }, due, { everyMs, owner });
     this.#push(timer, atMs);
     return timer;
   }
