@@ -33,15 +33,15 @@ export const PROMISING_PAGES: readonly PromisingPage[] = [
       "an attacker with larder's user or root, and the confidentiality of paths in a cache that no " +
       "read token closes.",
       "Plain HTTP shows tokens to everybody on the way.",
-      "Set a write token where strangers reach larder.",
-      "An attacker can point a name of theirs at larder, so that their page reads it (DNS rebinding).",
+      "Set a write token if strangers can reach larder.",
+      "An attacker can point their own host name at larder, so that their page can read it (DNS " +
+      "rebinding).",
       "Over plain HTTP, some browsers let a page hide all of these signs.",
       "[Trust](trust.md) lists the effect of each line of a narinfo.",
       "two may hold realisations with different signatures.",
-      "Use one token for each client, so that the log says which client did it, and so that you can " +
-      "revoke one.",
-      "A restart revokes:",
-      "remove the line from the token file, then restart larder.",
+      "Use one token for each client, so that the log names the client, and you can revoke one " +
+      "token.",
+      "To revoke a token, remove its line from the token file, then restart larder.",
       "It does not protect a short token.",
       "Do not choose tokens yourself:",
       "Only the rate of its requests limits a guesser that does not wait for answers.",
@@ -50,8 +50,8 @@ export const PROMISING_PAGES: readonly PromisingPage[] = [
       "an upstream's redirect may lead to any host.",
       "Variables stay readable:",
       "the S3 SDK reads its own late.",
-      "Deno narrows a grant of `/`, and no grant of everything.",
-      "An operating system adds its own walls.",
+      "Deno can narrow a grant of `/`, but not a grant of everything.",
+      "The operating system can confine larder further:",
       // Limits of the confinement, and a measurement.
       "A larder that starts with `--allow-all`, and one on Windows, keep their permissions.",
       "All other commands keep their files.",
