@@ -164,11 +164,24 @@ export class NarServer {
       if (found === undefined || found instanceof DescribedNar) throw error;
       return found;
     }
-    const found = await (located === undefined ? byName() : byRow(located));
+    const found = await (located === undefined ? byName() : this.#orImported(located, byRow));
     if (!(found instanceof DescribedNar)) return found;
     await this.#deps.narinfoOf(found.storePathHash, requestId);
     located = await this.#locate(wanted);
     return located && await byRow(located);
+  }
+
+  /** Where the file of the row cannot come, one that an import brought under that name can. */
+  async #orImported<Found>(
+    located: LocatedNar,
+    byRow: (located: LocatedNar) => Promise<Found | undefined>,
+  ): Promise<Found | undefined> {
+    const { nar, to } = located;
+    return await orElse(() => byRow(located), async () => {
+      const imported = await this.#importedAs(nar.name).catch(() => undefined);
+      if (imported === undefined || imported.narHash !== nar.narHash) return undefined;
+      return imported.name === nar.name ? undefined : await byRow({ nar: imported, to });
+    });
   }
 
   async #openLocated(

@@ -233,6 +233,33 @@ testUnless(
       },
     });
 
+    await t.step(
+      "also where an upstream, gone since, has told that name without its file",
+      async () => {
+        using third = tempFolder();
+        const ofCell = told.filter(({ cell: { name } }) => name === "upstream xz, kept: zstd");
+        const [{ cell } = {}] = ofCell;
+        assert.ok(cell);
+        {
+          await using upstream = await fakeUpstream({ objects: [cell.object], compression: "xz" });
+          await using larder = await startLarder({
+            "cache-storage-local": third.path,
+            "cache-upstream-url": upstream.url,
+            "cache-upstream-public-key": upstream.publicKey,
+            "cache-prefetch": "false",
+          });
+          const { narPath } = await servedNarinfo(larder.port, cell.object.storePathHash);
+          assert.ok(ofCell.some(({ path }) => path === narPath));
+          larder.kill("SIGTERM");
+          await larder.ended;
+        }
+        await importAll(stick.path, ["--cache-storage-local", third.path], keys);
+        await served(third.path, async (larder) => {
+          for (const one of ofCell) await assertAnswered(larder, one);
+        });
+      },
+    );
+
     await t.step("an import says which key it needs for them, and takes them then", async () => {
       using third = tempFolder();
       const into = ["--cache-storage-local", third.path];
