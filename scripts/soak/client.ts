@@ -15,6 +15,8 @@ export interface ClientDeps {
   readonly port: () => number | undefined;
 }
 
+/** A response, or more of it, that takes longer is larder's fault. */
+const ANSWER_MAX_MS = 60_000;
 const AWAY_PAUSE_MS = 50;
 const LEAVES_MS = 300;
 const RESETS = { count: 300, perSecond: 60 } as const;
@@ -42,7 +44,7 @@ export class Client {
     const { dice, tally } = deps;
     this.#deps = deps;
     this.#nix = new WorldClient({
-      ...{ name: "soak", age: dice.pick(CLIENT_AGES), dice },
+      ...{ name: "soak", age: dice.pick(CLIENT_AGES), dice, patienceMs: ANSWER_MAX_MS },
       network: { send: (_, { url, ...init }) => fetch(url, init) },
       events: {
         answered: ({ kind, method, status = "no answer" }) =>

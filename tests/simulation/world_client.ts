@@ -36,6 +36,8 @@ export interface ClientParts {
   readonly network: Pick<PlayedNetwork, "send">;
   readonly dice: SeededDice;
   readonly events: ClientEvents;
+  /** The longest wait for a response, or for more of it. Default: Nix's five minutes. */
+  readonly patienceMs?: number;
 }
 
 /** Nix tries a NAR so often. */
@@ -52,6 +54,10 @@ export class WorldClient {
 
   constructor(parts: ClientParts) {
     this.#parts = parts;
+  }
+
+  get #patienceMs(): number {
+    return this.#parts.patienceMs ?? PATIENCE_MS;
   }
 
   /** Requests one path from a member. `leaves`: fires when the client has enough. */
@@ -156,7 +162,7 @@ export class WorldClient {
     const { member, one, path, method, headers = {}, leaves } = order;
     const startedAtMs = clock.nowMs();
     const facts = { kind, member, one, startedAtMs, method, path };
-    using patience = clock.deadline(PATIENCE_MS);
+    using patience = clock.deadline(this.#patienceMs);
     const signal = new EitherSignal(leaves, patience.signal).signal;
     try {
       const url = new URL(`http://${member}${path}`);
@@ -170,7 +176,9 @@ export class WorldClient {
       return response;
     } catch (error) {
       if (!leaves.aborted) events.answered({ ...facts, status: undefined });
-      if (patience.signal.aborted) events.wrong(`${kind} ${path}: no answer for five minutes`);
+      if (patience.signal.aborted) {
+        events.wrong(`${kind} ${path}: no answer for ${this.#patienceMs} ms`);
+      }
       throw error;
     }
   }
@@ -183,9 +191,9 @@ export class WorldClient {
     const pieces: Uint8Array[] = [];
     const reader = response.body?.getReader();
     for (;;) {
-      const next = reader && await clock.within(reader.read(), PATIENCE_MS);
+      const next = reader && await clock.within(reader.read(), this.#patienceMs);
       if (reader !== undefined && next === undefined) {
-        this.#parts.events.wrong("a body was silent for five minutes");
+        this.#parts.events.wrong(`a body was silent for ${this.#patienceMs} ms`);
         await reader.cancel();
         throw new TypeError("the body stalled");
       }
