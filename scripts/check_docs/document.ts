@@ -21,6 +21,9 @@ const NARROW = ["docs/architecture.md"];
 /** A folder of `src` in a picture, such as `tls/`, or a module in one, such as `kept/kept_nars`. */
 const DRAWN_PATH_REGEXP = /(?:\w+\/)+\w*/g;
 
+/** What git writes around the two versions of a conflict. */
+const CONFLICT_REGEXP = /^(?:<{7} |={7}$|>{7} )/;
+
 /** Lines that cannot be wrapped: table rows, headings, HTML and single links. */
 const UNWRAPPED_REGEXP = /^\s*([|#<!]|\S+$)/;
 
@@ -57,6 +60,7 @@ export function documentProblems(
       continue;
     }
     const place = `${path}:${index + 1}`;
+    if (CONFLICT_REGEXP.test(line)) problems.push(`${place}: two versions of a text, not settled`);
     const isNarrow = NARROW.includes(path);
     if (isCode && !isNarrow) continue;
     const mayBeLong = UNWRAPPED_REGEXP.test(line) && !isNarrow;

@@ -19,6 +19,12 @@ Deno.test("documents: a line over 100 columns is named with its number and lengt
   assert.deepEqual(problemsOf(words), ["docs/a.md:3: 103 columns, at most 100"]);
 });
 
+Deno.test("documents: a conflict that nobody settled is named with its three lines", () => {
+  const marks = ["<<<<<<< main", "one", "=======", "other", ">>>>>>> branch"];
+  const what = "two versions of a text, not settled";
+  assert.deepEqual(problemsOf(marks.join("\n")), [1, 3, 5].map((at) => `docs/a.md:${at}: ${what}`));
+});
+
 Deno.test("documents: tables, code, headings and lone links may be longer", () => {
   const long = "x".repeat(110);
   const code = `\`\`\`\n${long} ${long}\n\`\`\``;
